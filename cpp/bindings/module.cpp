@@ -1,0 +1,15 @@
+#include <pybind11/pybind11.h>
+
+namespace py = pybind11;
+
+void register_count(py::module_& m);
+void register_loss(py::module_& m);
+void register_search(py::module_& m);
+
+PYBIND11_MODULE(_core, m) {
+  m.doc() = "C++ core of fedsel: counting, federation loss, search.";
+  m.attr("__version__") = FEDSEL_VERSION;
+  register_count(m);
+  register_loss(m);
+  register_search(m);
+}

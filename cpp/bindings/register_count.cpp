@@ -1,0 +1,55 @@
+#include <pybind11/numpy.h>
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include <stdexcept>
+#include <string>
+
+#include "count.hpp"
+
+namespace py = pybind11;
+
+namespace {
+
+fedsel::CodeType code_type(const py::array& column, std::size_t position) {
+  const py::dtype dtype = column.dtype();
+  const bool native = dtype.byteorder() == '=' || dtype.byteorder() == '|';
+  if (dtype.kind() == 'u' && dtype.itemsize() == 1) return fedsel::CodeType::u8;
+  if (dtype.kind() == 'u' && dtype.itemsize() == 2 && native) return fedsel::CodeType::u16;
+  if (dtype.kind() == 'i' && dtype.itemsize() == 4 && native) return fedsel::CodeType::i32;
+  throw std::invalid_argument("column " + std::to_string(position) + " must be uint8, uint16 or int32, got " +
+                              py::str(dtype).cast<std::string>());
+}
+
+py::array_t<std::int64_t> count_marginals(const std::vector<py::array>& arrays,
+                                          const std::vector<std::uint32_t>& domain,
+                                          const std::vector<fedsel::VariableSet>& sets) {
+  std::vector<fedsel::CodeColumn> columns;
+  const py::ssize_t rows = arrays.empty() ? 0 : arrays[0].size();
+  for (std::size_t v = 0; v < arrays.size(); ++v) {
+    const py::array& a = arrays[v];
+    if (a.ndim() != 1 || a.shape(0) != rows)
+      throw std::invalid_argument("column " + std::to_string(v) + " must have shape (" + std::to_string(rows) + ",)");
+    columns.push_back({a.data(), a.strides(0), code_type(a, v)});
+  }
+  py::ssize_t cells = 0;
+  for (const auto& set : sets) {
+    py::ssize_t size = 1;
+    for (auto v : set) size *= domain.at(v);
+    cells += size;
+  }
+  py::array_t<std::int64_t> out(cells);
+  std::int64_t* data = out.mutable_data();
+  {
+    py::gil_scoped_release release;
+    fedsel::count_marginals(columns, static_cast<std::size_t>(rows), domain, sets, data);
+  }
+  return out;
+}
+
+}  // namespace
+
+void register_count(py::module_& m) {
+  m.def("count_marginals", &count_marginals, py::arg("columns"), py::arg("domain"), py::arg("sets"),
+        "Count the tables of a workload; borrows the columns.");
+}

@@ -1,0 +1,37 @@
+// Simulated annealing over federations of k clients by single swaps (Kirkpatrick et al. 1983; PCS, algorithm 2).
+#pragma once
+
+#include <optional>
+
+#include "control.hpp"
+#include "leaderboard.hpp"
+
+namespace fedsel {
+
+struct AnnealingOptions {
+  std::size_t k;
+  std::vector<double> temperatures;  // one a level, in bits
+  std::size_t evaluations_per_level;
+  std::size_t max_evaluations;  // a chain
+  std::size_t chains;
+  std::size_t keep;
+  std::size_t threads;
+  std::uint64_t seed;
+  std::vector<Members> initial_states;  // empty, or one a chain
+};
+
+struct Chain {
+  Candidate best{0.0, {}};
+  std::uint64_t evaluations = 0;
+  std::vector<double> trace;  // loss of the current federation at the end of each level
+};
+
+struct AnnealingResult {
+  Leaderboard board;
+  std::vector<Chain> chains;
+};
+
+// Every chain has its own random stream: the same seed gives the same result for any number of threads.
+AnnealingResult anneal(const LossModel& model, const AnnealingOptions& options, Control& control);
+
+}  // namespace fedsel

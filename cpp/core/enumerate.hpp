@@ -1,0 +1,21 @@
+// Every federation of k clients, evaluated: the proof of an optimum.
+#pragma once
+
+#include "control.hpp"
+#include "leaderboard.hpp"
+
+namespace fedsel {
+
+// Number of subsets of size k, saturating at 2^64 - 1.
+std::uint64_t binomial(std::uint64_t n, std::uint64_t k);
+
+struct EnumerationResult {
+  Leaderboard board;
+  bool complete;
+};
+
+// The result is complete unless the control stopped it. Same result for any number of threads.
+EnumerationResult enumerate(const LossModel& model, std::size_t k, std::size_t keep, std::size_t threads,
+                            Control& control);
+
+}  // namespace fedsel

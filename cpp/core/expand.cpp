@@ -1,0 +1,138 @@
+#include "expand.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <mutex>
+#include <numeric>
+#include <set>
+
+#include "parallel.hpp"
+#include "polish.hpp"
+#include "random_members.hpp"
+
+namespace fedsel {
+namespace {
+
+constexpr int kMaxExpansions = 20;   // re-expansion may cycle; it settles or repeats within a few steps
+constexpr int kMaxIterations = 100;  // Dinkelbach converges superlinearly
+
+// For any reference tables q, I_W(X;Y) = E_W[log2 q_xy / (q_x q_y)] + (a remainder of second order in W - q), so
+//
+//     loss(W) ~ sum_{i in W} s_i / sum_{i in W} n_i,   s_i = sum of h over the rows of client i,
+//
+// with h the weighted sum of the tables' pointwise mutual informations. Returns s; cells that q does not hold give 0.
+std::vector<double> linear_scores(const LossModel& model, const std::int32_t* reference) {
+  std::vector<double> h(model.cells(), 0.0);
+  std::vector<double> row_sums, column_sums;
+  for (std::size_t t = 0; t < model.tables().size(); ++t) {
+    const PairTable& table = model.tables()[t];
+    const std::int32_t* q = reference + table.offset;
+    row_sums.assign(table.rows, 0.0);
+    column_sums.assign(table.columns, 0.0);
+    double total = 0.0;
+    for (std::size_t i = 0; i < table.rows; ++i)
+      for (std::size_t j = 0; j < table.columns; ++j) {
+        const double cell = std::max(q[i * table.columns + j], 0);
+        row_sums[i] += cell;
+        column_sums[j] += cell;
+        total += cell;
+      }
+    for (std::size_t i = 0; i < table.rows; ++i)
+      for (std::size_t j = 0; j < table.columns; ++j) {
+        const double cell = q[i * table.columns + j];
+        if (cell > 0)
+          h[table.offset + i * table.columns + j] =
+              model.table_weights()[t] * std::log2(cell * total / (row_sums[i] * column_sums[j]));
+      }
+  }
+  std::vector<double> scores(model.clients());
+  for (std::size_t i = 0; i < model.clients(); ++i) {
+    const std::int32_t* row = model.row(i);
+    double sum = 0.0;
+    for (std::size_t c = 0; c < model.cells(); ++c) sum += h[c] * row[c];
+    scores[i] = sum;
+  }
+  return scores;
+}
+
+// Mean of a client's table totals; at least 1, since noise can make them negative.
+std::vector<double> sizes(const LossModel& model) {
+  std::vector<double> result(model.clients());
+  for (std::size_t i = 0; i < model.clients(); ++i) {
+    std::int64_t sum = 0;
+    for (std::size_t c = 0; c < model.cells(); ++c) sum += model.row(i)[c];
+    result[i] = std::max(1.0, static_cast<double>(sum) / static_cast<double>(model.tables().size()));
+  }
+  return result;
+}
+
+// The k clients of smallest sum s / sum n (Dinkelbach 1967): for a given ratio, the k smallest s_i - ratio n_i; repeat
+// with their ratio until it stops falling.
+Members smallest_ratio(const std::vector<double>& s, const std::vector<double>& n, std::size_t k) {
+  Members order(s.size()), best;
+  std::iota(order.begin(), order.end(), 0u);
+  double ratio = std::accumulate(s.begin(), s.end(), 0.0) / std::accumulate(n.begin(), n.end(), 0.0);
+  for (int iteration = 0; iteration < kMaxIterations; ++iteration) {
+    auto before = [&](std::uint32_t a, std::uint32_t b) {
+      const double left = s[a] - ratio * n[a], right = s[b] - ratio * n[b];
+      return left != right ? left < right : a < b;
+    };
+    std::nth_element(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(k) - 1, order.end(), before);
+    Members pick(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(k));
+    std::sort(pick.begin(), pick.end());
+    if (pick == best) break;
+    double sum_s = 0.0, sum_n = 0.0;
+    for (auto i : pick) sum_s += s[i], sum_n += n[i];
+    ratio = sum_s / sum_n;
+    best = std::move(pick);
+  }
+  return best;
+}
+
+}  // namespace
+
+ExpansionResult expand(const LossModel& model, const ExpansionOptions& options, Control& control) {
+  const auto n = sizes(model);
+  const SwapDescent descent(model);
+  const std::size_t starts = options.random_starts + 1;
+  std::vector<Leaderboard> boards(starts, Leaderboard(options.keep));
+  std::vector<Candidate> ends(starts, Candidate{std::numeric_limits<double>::infinity(), {}});
+  std::vector<std::uint8_t> optimal(starts, 0);
+
+  parallel_for(starts, options.threads, [&](std::size_t start) {
+    if (start > 0 && control.stopped()) return;
+    Evaluator evaluator(model);
+    Philox random(options.seed, start);
+    Members reference(model.clients());
+    std::iota(reference.begin(), reference.end(), 0u);
+    if (start > 0) reference = random_members(model.clients(), options.k, random);
+
+    Candidate best{std::numeric_limits<double>::infinity(), {}};
+    std::set<Members> seen;
+    for (int expansion = 0; expansion < kMaxExpansions && seen.insert(reference).second; ++expansion) {
+      reference = smallest_ratio(linear_scores(model, sum_rows(model, reference).data()), n, options.k);
+      Candidate candidate{evaluator.loss(sum_rows(model, reference).data()), reference};
+      control.evaluations.fetch_add(1, std::memory_order_relaxed);
+      boards[start].add(candidate.loss, candidate.members);
+      if (candidate < best) best = std::move(candidate);
+      if (control.stopped()) break;
+    }
+    Federation federation(model, best.members);
+    optimal[start] = descent.run(federation, best.loss, evaluator, control, boards[start]);
+    best.members = federation.members();
+    std::sort(best.members.begin(), best.members.end());
+    ends[start] = std::move(best);
+  });
+
+  ExpansionResult result{Leaderboard(options.keep), false};
+  std::size_t winner = 0;
+  for (std::size_t start = 0; start < starts; ++start) {
+    result.board.merge(boards[start]);
+    if (ends[start] < ends[winner]) winner = start;
+  }
+  result.swap_optimal = optimal[winner] != 0;
+  return result;
+}
+
+}  // namespace fedsel

@@ -1,0 +1,24 @@
+// Expansion search: the loss is nearly a ratio of two linear functions of the members, whose minimum is a sort away.
+#pragma once
+
+#include "control.hpp"
+#include "leaderboard.hpp"
+
+namespace fedsel {
+
+struct ExpansionOptions {
+  std::size_t k;
+  std::size_t random_starts;  // besides the whole pool, federations drawn at random to expand around
+  std::size_t keep;
+  std::size_t threads;
+  std::uint64_t seed;
+};
+
+struct ExpansionResult {
+  Leaderboard board;
+  bool swap_optimal;  // no single swap improves the best federation
+};
+
+ExpansionResult expand(const LossModel& model, const ExpansionOptions& options, Control& control);
+
+}  // namespace fedsel

@@ -1,0 +1,54 @@
+#include "kernel.hpp"
+
+#include <algorithm>
+
+#include "kernel_body.hpp"
+
+namespace fedsel {
+namespace {
+
+// One set of wrappers an instruction set: the attribute makes the compiler generate the inlined body for it.
+#define FEDSEL_WRAPPERS(LEVEL, TARGET, N)                                                                           \
+  TARGET void exchange_##LEVEL(std::size_t cells, const std::int32_t* from, const std::int32_t* minus,             \
+                               const std::int32_t* plus, std::int32_t* to) {                                       \
+    body::exchange<N>(cells, from, minus, plus, to);                                                               \
+  }                                                                                                                 \
+  TARGET void information_##LEVEL(const PairTable* tables, std::size_t count, const std::int32_t* sums,            \
+                                  std::int32_t* scratch, double* work, double* information) {                 \
+    body::information<N>(tables, count, sums, scratch, work, information);                                    \
+  }                                                                                                                 \
+  TARGET void lane_losses_##LEVEL(const PairTable* tables, std::size_t count, const double* weights,               \
+                                  const std::int32_t* base, const std::int32_t* lanes, std::int32_t* scratch,      \
+                                  double* losses) {                                                                \
+    body::lane_losses<N>(tables, count, weights, base, lanes, scratch, losses);                                    \
+  }                                                                                                                 \
+  constexpr Kernels kernels_##LEVEL{exchange_##LEVEL, information_##LEVEL, lane_losses_##LEVEL};
+
+FEDSEL_WRAPPERS(plain, , 2)
+#if defined(__x86_64__) && defined(__GNUC__)
+FEDSEL_WRAPPERS(avx2, __attribute__((target("avx2,fma"))), 4)
+FEDSEL_WRAPPERS(avx512, __attribute__((target("avx512f,avx512dq,avx512vl,fma"))), 8)
+#endif
+#undef FEDSEL_WRAPPERS
+
+}  // namespace
+
+std::size_t scratch_cells(const PairTable* tables, std::size_t count) {
+  std::size_t margins = 0, columns = 0;
+  for (std::size_t t = 0; t < count; ++t) {
+    margins = std::max(margins, padded(tables[t].rows + tables[t].columns) + kLanes);
+    columns = std::max<std::size_t>(columns, tables[t].columns);
+  }
+  return std::max(padded(count) + margins, columns * kLanes);
+}
+
+const Kernels& kernels(Level level) {
+#if defined(__x86_64__) && defined(__GNUC__)
+  if (level == Level::avx512) return kernels_avx512;
+  if (level == Level::avx2) return kernels_avx2;
+#endif
+  (void)level;
+  return kernels_plain;
+}
+
+}  // namespace fedsel

@@ -1,0 +1,80 @@
+#include "loss_model.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <limits>
+#include <stdexcept>
+#include <string>
+
+namespace fedsel {
+
+LossModel::LossModel(const std::int32_t* counts, std::size_t clients, std::vector<TableSpec> tables,
+                     const Components& weights, Level level)
+    : clients_(clients), weights_(weights), level_(level) {
+  if (clients == 0) throw std::invalid_argument("a loss needs at least one client");
+  if (tables.empty()) throw std::invalid_argument("a loss needs at least one table");
+  std::size_t packed_cells = 0;
+  for (const auto& spec : tables) {
+    if (spec.rows == 0 || spec.columns == 0) throw std::invalid_argument("a table needs at least one cell");
+    if (spec.component >= kComponents)
+      throw std::invalid_argument("component must be below 4, got " + std::to_string(spec.component));
+    tables_.push_back({spec.rows, spec.columns, cells_});
+    component_.push_back(spec.component);
+    table_weights_.push_back(weights[spec.component]);
+    packed_cells += static_cast<std::size_t>(spec.rows) * spec.columns;
+    cells_ += padded(static_cast<std::size_t>(spec.rows) * spec.columns);
+  }
+  stride_ = cells_ + kLanes;
+  rows_.assign(clients * stride_, 0);
+  std::vector<std::int64_t> absolute(tables.size(), 0);
+  for (std::size_t i = 0; i < clients; ++i) {
+    const std::int32_t* from = counts + i * packed_cells;
+    for (std::size_t t = 0; t < tables.size(); ++t) {
+      const std::size_t size = static_cast<std::size_t>(tables[t].rows) * tables[t].columns;
+      std::copy_n(from, size, rows_.begin() + static_cast<std::ptrdiff_t>(i * stride_ + tables_[t].offset));
+      for (std::size_t c = 0; c < size; ++c) absolute[t] += std::llabs(static_cast<long long>(from[c]));
+      from += size;
+    }
+  }
+  for (std::size_t t = 0; t < tables.size(); ++t)
+    if (absolute[t] > std::numeric_limits<std::int32_t>::max())
+      throw std::invalid_argument("table " + std::to_string(t) + ": absolute counts of all clients sum to " +
+                                  std::to_string(absolute[t]) + ", they must stay below 2^31");
+}
+
+double LossModel::loss_of(const Components& components) const {
+  double loss = 0.0;
+  for (std::size_t c = 0; c < kComponents; ++c) loss += weights_[c] * components[c];
+  return loss;
+}
+
+Evaluator::Evaluator(const LossModel& model)
+    : model_(&model),
+      kernels_(&kernels(model.level())),
+      scratch_(scratch_cells(model.tables().data(), model.tables().size())),
+      work_(padded(model.tables().size()) * (kLanes + 1)),
+      information_(padded(model.tables().size())) {}
+
+const double* Evaluator::information(const std::int32_t* sums) {
+  kernels_->information(model_->tables_.data(), model_->tables_.size(), sums, scratch_.data(), work_.data(),
+                        information_.data());
+  return information_.data();
+}
+
+Components Evaluator::components(const std::int32_t* sums) {
+  const double* table = information(sums);
+  Components result{};
+  for (std::size_t t = 0; t < model_->tables_.size(); ++t) result[model_->component_[t]] += table[t];
+  return result;
+}
+
+void Evaluator::lane_losses(const std::int32_t* base, const std::int32_t* lanes, double* losses) {
+  kernels_->lane_losses(model_->tables_.data(), model_->tables_.size(), model_->table_weights_.data(), base, lanes,
+                        scratch_.data(), losses);
+}
+
+void Evaluator::exchange(const std::int32_t* from, std::size_t out, std::size_t in, std::int32_t* to) {
+  kernels_->exchange(model_->cells(), from, model_->row(out), model_->row(in), to);
+}
+
+}  // namespace fedsel

@@ -1,0 +1,41 @@
+"""Errors a user can cause.
+
+Every one says what must hold, what came, and where. The command line prints the message on one line and exits with
+status 2; anything else that escapes is a bug.
+"""
+
+
+class FedselError(ValueError):
+    """Base of all errors raised for input that fedsel cannot accept."""
+
+
+class SchemaError(FedselError):
+    """A schema is malformed or inconsistent."""
+
+
+class DataError(FedselError):
+    """Rows do not fit the schema, or a data file cannot be read."""
+
+
+class ReleaseError(FedselError):
+    """A release is malformed, inconsistent, or of another format."""
+
+
+class PoolError(FedselError):
+    """Releases do not form one pool, or a stored pool is damaged."""
+
+
+class PrivacyError(FedselError):
+    """A privacy parameter is out of range, or a guarantee cannot be given."""
+
+
+class BudgetError(PrivacyError):
+    """A ledger refuses a charge."""
+
+
+class SelectionError(FedselError):
+    """A search was asked for something it cannot do."""
+
+
+class MissingExtraError(FedselError):
+    """An optional dependency is not installed; the message names the extra that brings it."""
