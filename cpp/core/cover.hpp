@@ -16,8 +16,8 @@ struct JointTable {
 };
 
 // Greedy cover: counting a row costs one increment a joint table, whatever the number of its variables, so a joint of
-// four variables yields six pairs for the price of one. A joint may hold at most `max_cells` cells (it should stay in
-// the L1 cache, and summing it out costs O(cells)), unless a requested set alone is larger.
+// four variables yields six pairs for the price of one. A joint may hold at most `max_cells` cells (it should stay
+// near the L1 cache, and summing it out costs O(cells)), unless a requested set alone is larger.
 std::vector<JointTable> cover(const std::vector<std::uint32_t>& domain, const std::vector<VariableSet>& requests,
                               std::size_t max_cells);
 

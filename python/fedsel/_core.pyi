@@ -1,0 +1,80 @@
+from collections.abc import Callable, Sequence
+from typing import TypedDict
+
+import numpy as np
+import numpy.typing as npt
+
+__version__: str
+
+_Progress = Callable[[int, int], object] | None
+
+class _Result(TypedDict):
+    best: list[tuple[float, list[int]]]
+    evaluations: int
+    stop_reason: str
+
+class _Enumeration(_Result):
+    complete: bool
+
+class _Expansion(_Result):
+    swap_optimal: bool
+
+class _Annealing(_Result):
+    chains: list[tuple[float, list[int], int, list[float]]]
+
+class LossModel:
+    def __init__(
+        self,
+        counts: npt.NDArray[np.int32],
+        tables: Sequence[tuple[int, int, int]],
+        weights: Sequence[float],
+        level: str = "auto",
+    ) -> None: ...
+    @property
+    def clients(self) -> int: ...
+    @property
+    def level(self) -> str: ...
+    def information(self, members: Sequence[int]) -> npt.NDArray[np.float64]: ...
+    def components(self, federations: npt.NDArray[np.uint32], threads: int = 1) -> npt.NDArray[np.float64]: ...
+
+class FederationState:
+    def __init__(self, model: LossModel, members: Sequence[int]) -> None: ...
+    @property
+    def members(self) -> list[int]: ...
+    def swap(self, out: int, in_: int) -> None: ...
+    def components(self) -> npt.NDArray[np.float64]: ...
+
+def count_marginals(
+    columns: Sequence[npt.NDArray[np.generic]], domain: Sequence[int], sets: Sequence[Sequence[int]]
+) -> npt.NDArray[np.int64]: ...
+def levels() -> list[str]: ...
+def binomial(n: int, k: int) -> int: ...
+def enumerate(
+    model: LossModel, k: int, *, keep: int, threads: int, time_limit: float, progress: _Progress
+) -> _Enumeration: ...
+def expand(
+    model: LossModel,
+    k: int,
+    *,
+    random_starts: int,
+    keep: int,
+    threads: int,
+    seed: int,
+    time_limit: float,
+    progress: _Progress,
+) -> _Expansion: ...
+def anneal(
+    model: LossModel,
+    k: int,
+    *,
+    temperatures: Sequence[float],
+    evaluations_per_level: int,
+    max_evaluations: int,
+    chains: int,
+    keep: int,
+    threads: int,
+    seed: int,
+    initial_states: Sequence[Sequence[int]],
+    time_limit: float,
+    progress: _Progress,
+) -> _Annealing: ...

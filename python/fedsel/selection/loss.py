@@ -1,0 +1,213 @@
+"""The federation loss of a pool: which tables it uses, and its value for any members."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from fedsel import _core
+from fedsel.errors import SelectionError
+from fedsel.pool import Pool
+from fedsel.schema import Schema
+from fedsel.selection.fixed_point import to_int32
+from fedsel.selection.weights import Components, LossWeights
+
+
+def _component(pair: tuple[str, str], sensitive: str, target: str) -> int:
+    if sensitive in pair:
+        return 0 if target in pair else 1
+    return 3 if target in pair else 2
+
+
+def active_sensitive(schema: Schema, sensitive: str | None) -> str:
+    """Return the sensitive attribute a loss guards: the named one, or the schema's first.
+
+    Raises
+    ------
+    SelectionError
+        If the schema lacks a target or a sensitive attribute, or the named one is not sensitive.
+    """
+    if schema.target is None:
+        raise SelectionError(f"schema {schema.name!r}: the loss needs a variable of role target, it has none")
+    if not schema.sensitive:
+        raise SelectionError(f"schema {schema.name!r}: the loss needs a variable of role sensitive, it has none")
+    if sensitive is None:
+        return schema.sensitive[0]
+    if sensitive not in schema.sensitive:
+        raise SelectionError(f"sensitive must be one of {list(schema.sensitive)}, got {sensitive!r}")
+    return sensitive
+
+
+class FederationLoss:
+    """Potential federation loss of subsets of a pool (PCS, arXiv 2605.20975, section IV-C), in bits.
+
+    Mutual informations come from the summed tables of the members: a negative sum counts as 0, and each table is
+    normalised by its own total. Sensitive attributes other than the active one count as features.
+
+    Parameters
+    ----------
+    pool : Pool
+        Must tabulate every pair of the schema's variables.
+    weights : LossWeights
+        Weights of the four components.
+    sensitive : str or None
+        The active sensitive attribute; by default the schema's first.
+    level : {"auto", "plain", "avx2", "avx512"}
+        Instruction set of the kernels; results agree to 1e-12 bits.
+
+    Raises
+    ------
+    SelectionError
+        If the schema lacks a target or a sensitive attribute, or the pool lacks a pair.
+    """
+
+    def __init__(
+        self,
+        pool: Pool,
+        *,
+        weights: LossWeights | None = None,
+        sensitive: str | None = None,
+        level: str = "auto",
+    ) -> None:
+        schema, workload = pool.schema, pool.workload
+        self.clients = pool.clients
+        self.weights = LossWeights() if weights is None else weights
+        self.sensitive = active_sensitive(schema, sensitive)
+        names = schema.names
+        position = {members: t for t, members in enumerate(workload.sets) if len(members) == 2}
+        pairs = [(i, j) for i in range(len(names)) for j in range(i + 1, len(names))]
+        missing = [pair for pair in pairs if pair not in position]
+        if missing:
+            first = " x ".join(names[v] for v in missing[0])
+            raise SelectionError(f"the loss needs the table of every pair of variables; the pool lacks {first}")
+        self.pairs = tuple((names[i], names[j]) for i, j in pairs)
+        tables = [position[pair] for pair in pairs]
+        assert schema.target is not None  # active_sensitive has checked
+        components = [_component(pair, self.sensitive, schema.target) for pair in self.pairs]
+        if tables == list(range(len(workload.sets))):
+            counts = pool.counts
+        else:
+            ranges = [np.arange(*workload.offsets[t : t + 2]) for t in tables]
+            counts = np.ascontiguousarray(pool.counts[:, np.concatenate(ranges)])
+        sizes = workload.sizes[tables]
+        scaled, self.shift = to_int32(counts, sizes)
+        specs = [(*workload.shapes[t], c) for t, c in zip(tables, components, strict=True)]
+        try:
+            self.model = _core.LossModel(scaled, specs, list(self.weights.signed), level)
+        except ValueError as error:
+            raise SelectionError(str(error)) from None
+
+    def rows(self, members: Iterable[str | int]) -> list[int]:
+        """Return the pool rows of members given as names or rows.
+
+        Raises
+        ------
+        SelectionError
+            If a member is unknown or given twice, or none is given.
+        """
+        position = {name: row for row, name in enumerate(self.clients)}
+        rows: list[int] = []
+        for member in members:
+            row = position.get(member, -1) if isinstance(member, str) else int(member)
+            if not 0 <= row < len(self.clients):
+                raise SelectionError(f"the pool has no client {member!r}")
+            if row in rows:
+                raise SelectionError(f"member {self.clients[row]!r} is given twice")
+            rows.append(row)
+        if not rows:
+            raise SelectionError("a federation needs at least one member, got none")
+        return rows
+
+    def components(self, members: Iterable[str | int]) -> Components:
+        """Return the four component sums of one federation, in bits."""
+        rows = np.array([self.rows(members)], dtype=np.uint32)
+        return Components(*(float(c) for c in self.model.components(rows)[0]))
+
+    def components_of(self, federations: npt.ArrayLike, *, threads: int = 1) -> npt.NDArray[np.float64]:
+        """Component sums of many federations of one size.
+
+        Parameters
+        ----------
+        federations : array_like of int, shape (federations, k)
+            Pool rows of the members.
+        threads : int
+            Threads to use.
+
+        Returns
+        -------
+        ndarray of float64, shape (federations, 4)
+            In bits; multiply by ``weights.signed`` for the losses.
+
+        Raises
+        ------
+        SelectionError
+            If a row is out of range or occurs twice in a federation.
+        """
+        rows = np.asarray(federations)
+        if rows.size and (rows.min() < 0 or rows.max() >= len(self.clients)):
+            raise SelectionError(f"members must be between 0 and {len(self.clients) - 1}")
+        try:
+            return self.model.components(rows.astype(np.uint32), threads)
+        except ValueError as error:
+            raise SelectionError(str(error)) from None
+
+    def __call__(self, members: Iterable[str | int]) -> float:
+        """Return the loss of one federation, in bits."""
+        rows = np.array([self.rows(members)], dtype=np.uint32)
+        return float(self.model.components(rows)[0] @ self.weights.signed)
+
+    def information(self, members: Iterable[str | int]) -> dict[tuple[str, str], float]:
+        """Return the mutual information of every pair of variables in a federation, in bits."""
+        values = self.model.information(self.rows(members))
+        return {pair: float(value) for pair, value in zip(self.pairs, values, strict=True)}
+
+    def state(self, members: Sequence[str | int]) -> FederationState:
+        """Return a federation that can be changed by swaps, each in O(cells) whatever its size."""
+        return FederationState(self, members)
+
+
+class FederationState:
+    """One federation whose summed tables follow swaps.
+
+    Parameters
+    ----------
+    loss : FederationLoss
+        The loss of the pool.
+    members : sequence of str or int
+        Names or pool rows to start from.
+    """
+
+    def __init__(self, loss: FederationLoss, members: Sequence[str | int]) -> None:
+        self._loss = loss
+        self._state = _core.FederationState(loss.model, loss.rows(members))
+
+    @property
+    def members(self) -> tuple[str, ...]:
+        """Names of the members, in pool order."""
+        return tuple(self._loss.clients[row] for row in sorted(self._state.members))
+
+    @property
+    def components(self) -> Components:
+        """The four component sums, in bits."""
+        return Components(*(float(c) for c in self._state.components()))
+
+    @property
+    def loss(self) -> float:
+        """The loss, in bits."""
+        return float(self._state.components() @ self._loss.weights.signed)
+
+    def swap(self, out: str | int, in_: str | int) -> None:
+        """Replace a member by an outsider.
+
+        Raises
+        ------
+        SelectionError
+            If `out` is not a member or `in_` not an outsider.
+        """
+        [leaving], [entering] = self._loss.rows([out]), self._loss.rows([in_])
+        try:
+            self._state.swap(leaving, entering)
+        except ValueError as error:
+            raise SelectionError(str(error)) from None
