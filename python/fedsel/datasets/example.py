@@ -67,13 +67,8 @@ class Example:
         -------
         Pool
         """
-        seeds: list[int | None] = [None] * len(self.clients)
-        if seed is not None:
-            words = np.random.SeedSequence(seed).generate_state(len(self.clients), np.uint64)
-            seeds = [int(word) for word in words]
         return Pool.from_releases(
-            release(self.marginals(client), self.schema, plan, client=client, seed=client_seed)
-            for client, client_seed in zip(self.clients, seeds, strict=True)
+            release(self.marginals(client), self.schema, plan, client=client, seed=seed) for client in self.clients
         )
 
 

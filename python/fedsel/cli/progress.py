@@ -1,0 +1,47 @@
+"""A progress bar for searches that take long enough to notice."""
+
+from __future__ import annotations
+
+import time
+from types import TracebackType
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+DELAY = 0.5  # seconds before anything is shown
+
+
+class SearchProgress:
+    """Callback of `fedsel.select` that shows a bar on stderr, if that is a terminal, once half a second has passed.
+
+    Search and certificate follow each other: each fills the bar anew.
+    """
+
+    def __init__(self) -> None:
+        self._started = time.perf_counter()
+        self._bar = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            TimeRemainingColumn(),
+            console=Console(stderr=True),
+            transient=True,
+        )
+        self._task = self._bar.add_task("evaluating federations", total=None)
+        self._shown = False
+
+    def __call__(self, evaluations: int, planned: int) -> None:
+        """Update the bar."""
+        if not self._shown and time.perf_counter() - self._started > DELAY and self._bar.console.is_terminal:
+            self._bar.start()
+            self._shown = True
+        self._bar.update(self._task, completed=evaluations, total=planned or None)
+
+    def __enter__(self) -> SearchProgress:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._bar.stop()
