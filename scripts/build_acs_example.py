@@ -61,7 +61,8 @@ def main() -> None:
     np.savez_compressed(
         arguments.output, clients=np.array(clients)[order].astype("U"), counts=np.array(counts, dtype=np.int32)[order]
     )
-    print(f"{arguments.output}: {len(clients)} clients, {workload.cells} cells, {arguments.output.stat().st_size} bytes")
+    size = arguments.output.stat().st_size
+    print(f"{arguments.output}: {len(clients)} clients, {workload.cells} cells, {size} bytes")
 
 
 if __name__ == "__main__":

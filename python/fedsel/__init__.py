@@ -1,8 +1,8 @@
 """Choose which clients should form a federated-learning federation, from differentially private statistics alone.
 
 At a client: `Schema` and `encode` turn rows into category codes, `count` into the tables of a `Workload`, and
-`fedsel.privacy.client.release` adds noise, charges the ledger and writes a `Release`. At the coordinator: `Pool` gathers
-releases and `select` searches for the best federation.
+`fedsel.privacy.client.release` adds noise, charges the ledger and writes a `Release`. At the coordinator: `Pool`
+gathers releases and `select` searches for the best federation.
 """
 
 from fedsel._core import __version__

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import combinations
+from itertools import combinations, pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -58,8 +58,8 @@ class Workload:
             raise SchemaError("workload: a variable set occurs twice")
         for members in self.sets:
             if not 1 <= len(members) <= MAX_ORDER:
-                raise SchemaError(f"workload: a set must hold 1 to {MAX_ORDER} variables, got {len(members)}: {members}")
-            if any(a >= b for a, b in zip(members, members[1:], strict=False)):
+                raise SchemaError(f"workload: a set must hold 1 to {MAX_ORDER} variables, got {len(members)}")
+            if any(a >= b for a, b in pairwise(members)):
                 raise SchemaError(f"workload: positions in a set must increase, got {members}")
             if members[0] < 0 or members[-1] >= len(self.names):
                 raise SchemaError(f"workload: positions must be between 0 and {len(self.names) - 1}, got {members}")
@@ -78,7 +78,7 @@ class Workload:
 
     @classmethod
     def of(cls, schema: Schema, sets: Iterable[Sequence[str]]) -> Workload:
-        """The given sets of variable names; names within a set may come in any order."""
+        """Build a workload of the given sets of variable names; names within a set may come in any order."""
         position = {name: i for i, name in enumerate(schema.names)}
         resolved = []
         for members in sets:
@@ -133,7 +133,7 @@ class Marginals:
             raise DataError(f"marginals: expected {self.workload.cells} cells, got shape {self.counts.shape}")
 
     def table(self, index: int) -> npt.NDArray[np.int64]:
-        """Counts of one table, in its own shape."""
+        """Return the counts of one table, in its own shape."""
         first, last = self.workload.offsets[index : index + 2]
         return self.counts[first:last].reshape(self.workload.shapes[index])
 

@@ -44,4 +44,5 @@ class SearchProgress:
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._bar.stop()
+        if self._shown:  # stopping a bar that never started prints an empty line
+            self._bar.stop()

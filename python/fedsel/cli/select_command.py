@@ -41,7 +41,9 @@ def select_command(
         float | None, typer.Option(help="Example only: privacy budget of each client, or inf for exact tables. [1]")
     ] = None,
     delta: Annotated[float | None, typer.Option(help="Example only: delta of each client. [1e-5]")] = None,
-    adjacency: Annotated[Adjacency | None, typer.Option(help="Example only: neighbouring data sets. [add-remove]")] = None,
+    adjacency: Annotated[
+        Adjacency | None, typer.Option(help="Example only: neighbouring data sets. [add-remove]")
+    ] = None,
     mechanism: Annotated[
         Mechanism | None, typer.Option(help="Example only: noise of the releases. [discrete-gaussian]")
     ] = None,
@@ -61,9 +63,7 @@ def select_command(
     sensitive: Annotated[
         str | None, typer.Option(help="Active sensitive attribute; by default the schema's first.")
     ] = None,
-    denoise: Annotated[
-        DenoiseMethod, typer.Option(help="clip sets each client's negative cells to 0 first.")
-    ] = "none",
+    denoise: Annotated[DenoiseMethod, typer.Option(help="clip sets each client's negative cells to 0 first.")] = "none",
     chains: Annotated[int, typer.Option(help="Annealing: independent chains.")] = 5,
     seed: Annotated[int, typer.Option(help="Seed of the search.")] = 0,
     threads: Annotated[int | None, typer.Option(help="Threads; by default all available.")] = None,

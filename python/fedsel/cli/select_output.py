@@ -49,7 +49,8 @@ def print_selection(selection: Selection, console: Console) -> None:
         table.add_row(Text(member.name), f"{member.records:,.0f}{spread}")
     console.print(table)
 
-    losses = Table(title=f"Loss {selection.loss:.6f} bits (sensitive attribute {selection.sensitive})", title_justify="left")
+    title = f"Loss {selection.loss:.6f} bits (sensitive attribute {selection.sensitive})"
+    losses = Table(title=title, title_justify="left")
     losses.add_column("component")
     losses.add_column("bits", justify="right")
     losses.add_column("weight", justify="right")
@@ -69,9 +70,8 @@ def print_selection(selection: Selection, console: Console) -> None:
     if selection.denoise != "none":
         lines["Denoising"] = selection.denoise
     if not selection.privacy.private or selection.certificate.kind != "none":
-        lines["Read with care"] = (
-            "loss and certificate are those of the released tables"
-            + ("" if selection.privacy.exact == selection.privacy.clients else ", whose noise they include")
+        lines["Read with care"] = "loss and certificate are those of the released tables" + (
+            "" if selection.privacy.exact == selection.privacy.clients else ", whose noise they include"
         )
     for note in selection.notes:
         lines[f"Mixed pool, {len(lines)}"] = note

@@ -45,11 +45,11 @@ class Example:
     counts: npt.NDArray[np.int64]
 
     def marginals(self, client: str) -> Marginals:
-        """Exact tables of one client."""
+        """Return the exact tables of one client."""
         return Marginals(self.workload, self.counts[self.clients.index(client)])
 
     def records(self, client: str) -> int:
-        """Number of records of one client."""
+        """Return the number of records of one client."""
         first = self.workload.offsets[1]
         return int(self.counts[self.clients.index(client), :first].sum())
 

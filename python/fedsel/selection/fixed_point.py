@@ -8,9 +8,7 @@ import numpy.typing as npt
 _LIMIT = 2**31 - 1
 
 
-def to_int32(
-    counts: npt.NDArray[np.int64], table_sizes: npt.NDArray[np.int64]
-) -> tuple[npt.NDArray[np.int32], int]:
+def to_int32(counts: npt.NDArray[np.int64], table_sizes: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int32], int]:
     """Convert counts to int32, halving them as often as needed.
 
     Mutual information does not change when all counts are multiplied by one number, so counts too large for 32-bit

@@ -93,7 +93,8 @@ class FederationLoss:
             counts = np.ascontiguousarray(pool.counts[:, np.concatenate(ranges)])
         sizes = workload.sizes[tables]
         scaled, self.shift = to_int32(counts, sizes)
-        specs = [(*workload.shapes[t], c) for t, c in zip(tables, components, strict=True)]
+        domain = workload.domain
+        specs = [(domain[i], domain[j], c) for (i, j), c in zip(pairs, components, strict=True)]
         try:
             self.model = _core.LossModel(scaled, specs, list(self.weights.signed), level)
         except ValueError as error:

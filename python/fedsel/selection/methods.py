@@ -5,12 +5,15 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fedsel import _core
 from fedsel.selection.loss import FederationLoss
 from fedsel.selection.result import ChainResult, StopReason
 from fedsel.selection.schedule import Schedule
+
+if TYPE_CHECKING:
+    from fedsel._core import SearchResult
 
 Progress = Callable[[int, int], object]
 """Called now and then on the calling thread with (evaluations so far, evaluations planned or 0 if unknown)."""
@@ -57,7 +60,7 @@ class Found:
     chains: tuple[ChainResult, ...] = ()
 
 
-def _found(result: dict[str, Any], started: float, **known: Any) -> Found:
+def _found(result: SearchResult, started: float, **known: Any) -> Found:
     return Found(
         best=tuple((loss, tuple(rows)) for loss, rows in result["best"]),
         evaluations=result["evaluations"],

@@ -83,7 +83,7 @@ class GeometricSchedule:
     def temperatures(self) -> npt.NDArray[np.float64]:
         """Temperature of every level in bits, (levels,)."""
         levels = int(math.log(self.final / self.initial) / math.log(self.cooling)) + 2
-        values = self.initial * self.cooling ** np.arange(levels)
+        values = self.initial * np.power(self.cooling, np.arange(levels, dtype=np.float64))
         return values[values >= self.final]
 
 

@@ -5,7 +5,10 @@ from __future__ import annotations
 import math
 import os
 import time
+from dataclasses import astuple
 from typing import Literal, get_args
+
+import numpy as np
 
 from fedsel import _core
 from fedsel.errors import SelectionError
@@ -112,9 +115,9 @@ def select(
 
     subsets = _core.binomial(len(pool), k)
     proof: Found | None = None
-    if method != "exhaustive" and found.stop_reason == "completed":
-        if certificate == "enumerate" or (certificate == "auto" and subsets <= AFFORDABLE):
-            proof = enumerate_all(loss, k, effort())
+    wanted = certificate == "enumerate" or (certificate == "auto" and subsets <= AFFORDABLE)
+    if wanted and method != "exhaustive" and found.stop_reason == "completed":
+        proof = enumerate_all(loss, k, effort())
     members, ranking = _merge(loss, found, proof)
     components = loss.components(members)
     stop: StopReason = found.stop_reason if proof is None else proof.stop_reason
@@ -177,9 +180,7 @@ def _check(
 
 
 def _value(loss: FederationLoss, components: Components) -> float:
-    return float(
-        sum(w * getattr(components, name) for w, name in zip(loss.weights.signed, Components.__annotations__, strict=True))
-    )
+    return float(np.dot(astuple(components), loss.weights.signed))
 
 
 def _merge(

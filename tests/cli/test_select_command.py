@@ -1,0 +1,147 @@
+from __future__ import annotations
+
+import json
+import math
+
+import pytest
+from typer.testing import CliRunner
+
+from fedsel.cli.main import app, main
+from fedsel.datasets.example import load_example
+from fedsel.privacy.calibration import plan_noise
+from fedsel.privacy.client import release
+
+REQUIRED = {
+    "members",
+    "loss",
+    "components",
+    "k",
+    "evaluations",
+    "search_seconds",
+    "certificate",
+    "certificate_seconds",
+    "wall_seconds",
+    "stop_reason",
+    "privacy",
+}
+
+
+def run(*arguments):
+    return CliRunner().invoke(app, [str(argument) for argument in arguments], catch_exceptions=True)
+
+
+def fail(capsys, monkeypatch, *arguments):
+    monkeypatch.setattr("sys.argv", ["fedsel", *map(str, arguments)])
+    with pytest.raises(SystemExit) as stop:
+        main()
+    assert stop.value.code == 2
+    return capsys.readouterr().err
+
+
+@pytest.fixture(scope="module")
+def release_files(tmp_path_factory):
+    example, folder = load_example(), tmp_path_factory.mktemp("releases")
+    plan = plan_noise(len(example.workload.sets), epsilon=1.0)
+    for client in example.clients[:6]:
+        release(
+            example.marginals(client), example.schema, plan, client=client, seed=1, path=folder / f"{client}.parquet"
+        )
+    return sorted(folder.glob("*.parquet"))
+
+
+def test_the_example_is_solved_and_certified():
+    result = run("select", "--example", "acs-income", "-k", 5, "--epsilon", "inf", "--json")
+    assert result.exit_code == 0, result.output
+    found = json.loads(result.stdout)
+    assert set(found) >= REQUIRED
+    assert found["members"] == ["CT", "DE", "MD", "RI", "VA"]
+    assert found["loss"] == pytest.approx(-0.484733, abs=1e-6)
+    assert found["certificate"]["kind"] == "proof"
+    assert found["certificate"]["evaluations"] == math.comb(46, 5)
+    assert found["privacy"]["epsilon_max"] == "inf"
+    assert not found["privacy"]["private"]
+
+
+def test_the_printed_result_says_what_matters():
+    result = run("select", "--example", "acs-income", "-k", 3, "--epsilon", 1, "--noise-seed", 4)
+    assert result.exit_code == 0, result.output
+    text = " ".join(result.stdout.split())
+    for phrase in (
+        "Federation of 3 of 46 clients",
+        "Certificate: proof: all 15,180 federations",
+        "(epsilon = 1, delta = 1e-05)-differentially private",
+        "EXPERIMENT ONLY",
+    ):
+        assert phrase in text
+
+
+def test_fresh_noise_differs_and_seeded_noise_repeats():
+    def loss(*options):
+        return json.loads(run("select", "--example", "acs-income", "-k", 2, "--json", *options).stdout)["loss"]
+
+    assert loss() != loss()
+    assert loss("--noise-seed", 3) == loss("--noise-seed", 3) != loss("--noise-seed", 4)
+
+
+def test_release_files_and_pool_folders_give_the_same(release_files, tmp_path):
+    schema = tmp_path / "schema.toml"
+    schema.write_text(load_example().schema.to_toml(), encoding="utf-8")
+    first = run("select", *release_files, "-k", 2, "--schema", schema, "--json")
+    assert first.exit_code == 0, first.output
+    assert run("pool", "build", *release_files, "-o", tmp_path / "pool").exit_code == 0
+    second = run("select", tmp_path / "pool", "-k", 2, "--json")
+    a, b = json.loads(first.stdout), json.loads(second.stdout)
+    assert (a["members"], a["loss"], a["pool_size"]) == (b["members"], b["loss"], 6)
+
+
+@pytest.mark.parametrize(
+    "options", [("--search", "anneal", "--chains", "2"), ("--search", "exhaustive"), ("--denoise", "clip")]
+)
+def test_options_reach_the_search(release_files, options):
+    result = run("select", *release_files, "-k", 2, "--json", *options)
+    assert result.exit_code == 0, result.output
+    found = json.loads(result.stdout)
+    assert options[1] in (found["search"], found["denoise"])
+
+
+def test_weights_change_the_loss(release_files):
+    found = json.loads(run("select", *release_files, "-k", 2, "--weights", "1,0,0,0", "--json").stdout)
+    assert found["loss"] == pytest.approx(found["components"]["sensitive_target"], abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--example", "mars", "-k", 2), "example must be one of acs-income, got 'mars'"),
+        (("--example", "acs-income", "-k", 60), "k must be between 1 and 46, got 60"),
+        (("--example", "acs-income", "-k", 2, "--epsilon", 0), "epsilon must be positive, got 0.0"),
+        (("--example", "acs-income", "-k", 2, "--epsilon", "nan"), "epsilon must be positive, got nan"),
+        (("--example", "acs-income", "-k", 2, "--delta", 2), "delta must be between 0 and 1"),
+        (("--example", "acs-income", "-k", 2, "--weights", "1,2"), "--weights must be four numbers"),
+        (("--example", "acs-income", "-k", 2, "--sensitive", "AGEP"), "sensitive must be one of ['SEX'], got 'AGEP'"),
+        (("-k", 2), "give release files, a pool folder or --example"),
+        (("nowhere.parquet", "-k", 1), "nowhere.parquet"),
+        (("nowhere.parquet", "-k", 1, "--epsilon", 1), "--epsilon goes with --example only"),
+        (("nowhere.parquet", "-k", 1, "--example", "acs-income"), "give either --example or release files"),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_2(capsys, monkeypatch, arguments, message):
+    error = fail(capsys, monkeypatch, "select", *arguments)
+    assert error.startswith("error: ")
+    assert message in error
+    assert error.count("\n") == 1
+
+
+def test_another_schema_is_refused_naming_the_difference(capsys, monkeypatch, release_files, tmp_path):
+    schema = tmp_path / "schema.toml"
+    text = load_example().schema.to_toml()
+    assert "65" in text
+    schema.write_text(text.replace("65", "66"), encoding="utf-8")
+    error = fail(capsys, monkeypatch, "select", *release_files, "-k", 2, "--schema", schema)
+    assert "AGEP" in error
+
+
+def test_usage_errors_keep_their_own_form():
+    result = run("select", "--example", "acs-income")
+    assert result.exit_code == 2
+    assert "-k" in result.output

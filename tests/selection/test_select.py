@@ -1,0 +1,231 @@
+from __future__ import annotations
+
+import json
+import math
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fedsel import FederationLoss, GeometricSchedule, LogarithmicSchedule, LossWeights, _core, select
+from fedsel.datasets.example import load_example
+from fedsel.errors import SelectionError
+from fedsel.privacy.calibration import plan_noise
+from fedsel.selection.denoise import denoise
+from reference import best_by_enumeration, made_pool
+
+METHODS = ("expand", "anneal", "exhaustive")
+
+# Optima of the 46 states under the default weights, by enumeration.
+OPTIMUM = {3: ("CT", "MD", "RI"), 5: ("CT", "DE", "MD", "RI", "VA")}
+OPTIMAL_LOSS = {3: -0.511096, 5: -0.484733}  # bits
+
+
+@pytest.fixture(scope="module")
+def states():
+    example = load_example()
+    return example.pool(plan_noise(len(example.workload.sets), epsilon=math.inf))
+
+
+@pytest.mark.parametrize("k", [3, 5])
+def test_all_methods_find_the_optimum_of_the_46_states(states, k):
+    found = [select(states, k, search=method, certificate="none") for method in METHODS]
+    assert {selection.names for selection in found} == {OPTIMUM[k]}
+    assert {selection.loss for selection in found} == {found[0].loss}
+    assert found[0].loss == pytest.approx(OPTIMAL_LOSS[k], abs=1e-6)
+    assert found[2].certificate.kind == "proof"
+    assert found[2].evaluations == math.comb(46, k)
+
+
+@pytest.mark.parametrize("level", _core.levels())
+def test_every_level_finds_the_same_federation(states, level):
+    loss = FederationLoss(states, level=level)
+    result = _core.expand(loss.model, 7, random_starts=3, keep=1, threads=2, seed=0, time_limit=math.inf, progress=None)
+    reference = select(states, 7, certificate="none")
+    assert tuple(loss.clients[row] for row in result["best"][0][1]) == reference.names
+    assert loss(reference.names) == pytest.approx(reference.loss, abs=1e-12)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_the_same_seed_gives_the_same_result_for_any_threads(method):
+    pool = made_pool(3, clients=24, domain=[4, 6, 3, 2])
+
+    def run(threads):
+        fields = select(pool, 4, search=method, seed=9, threads=threads, certificate="none").to_dict()
+        return json.dumps({name: value for name, value in fields.items() if not name.endswith("seconds")})
+
+    assert run(1) == run(2) == run(8)
+
+
+@settings(max_examples=15, deadline=None)
+@given(seed=st.integers(0, 2**32), k=st.integers(1, 8))
+def test_small_pools_are_solved(seed, k):
+    pool = made_pool(seed, clients=8, domain=[3, 4, 2])
+    weights = LossWeights(1.0, 0.5, 0.25, 2.0)
+    expected, members = best_by_enumeration(pool, k, weights.signed, "v0", "v2")
+    for method in METHODS:
+        found = select(pool, k, search=method, weights=weights)
+        assert found.loss == pytest.approx(expected, abs=1e-9)
+        assert found.names == tuple(pool.clients[row] for row in members)
+        assert found.certificate.kind == "proof"
+
+
+def test_the_result_is_complete(states):
+    selection = select(states, 4, runner_ups=3)
+    assert selection.k == len(selection.members) == 4
+    assert selection.pool_size == 46
+    assert selection.search == "expand"
+    assert selection.stop_reason == "completed"
+    assert selection.certificate.kind == "proof"
+    assert selection.certificate.evaluations == math.comb(46, 4)
+    assert len(selection.runner_ups) == 3
+    losses = [selection.loss, *(runner.loss for runner in selection.runner_ups)]
+    assert losses == sorted(losses)
+    loss = FederationLoss(states)
+    for runner in selection.runner_ups:
+        assert loss(runner.members) == pytest.approx(runner.loss, abs=1e-12)
+    example = load_example()
+    assert [member.records for member in selection.members] == [example.records(name) for name in selection.names]
+    assert not selection.privacy.private
+    assert json.loads(json.dumps(selection.to_dict()))["k"] == 4
+
+
+def test_runner_ups_of_an_enumeration_are_the_next_best():
+    pool = made_pool(5, clients=9, domain=[3, 4, 2])
+    loss = FederationLoss(pool)
+    ranking = sorted(combinations(range(9), 3), key=lambda rows: loss(rows))
+    found = select(pool, 3, search="exhaustive", runner_ups=10)
+    assert found.names == tuple(pool.clients[row] for row in ranking[0])
+    assert [runner.members for runner in found.runner_ups] == [
+        tuple(pool.clients[row] for row in rows) for rows in ranking[1:11]
+    ]
+
+
+def test_annealing_reports_its_chains(states):
+    schedule = GeometricSchedule(initial=0.1, final=0.01, cooling=0.9, evaluations_per_level=4)
+    selection = select(states, 5, search="anneal", schedule=schedule, chains=3, certificate="none")
+    levels = len(schedule.temperatures())
+    assert len(selection.chains) == 3
+    for chain in selection.chains:
+        assert chain.evaluations == 1 + 4 * levels
+        assert len(chain.trace) == levels
+        assert chain.loss >= selection.loss - 1e-12
+    assert "trace" not in selection.to_dict()["chains"][0]
+
+
+def test_schedules():
+    paper = GeometricSchedule()
+    assert len(paper.temperatures()) == 456
+    assert len(GeometricSchedule(final=1e-3).temperatures()) == 342
+    assert paper.temperatures()[0] == 1.0
+    assert paper.temperatures()[-1] >= 1e-4 > paper.temperatures()[-1] * 0.98
+    hajek = LogarithmicSchedule(c=2.0, d=math.e, levels=10)
+    assert hajek.temperatures() == pytest.approx(2.0 / np.log(np.arange(10) + math.e))
+    with pytest.raises(SelectionError, match="cooling must be between 0 and 1"):
+        GeometricSchedule(cooling=1.0)
+    with pytest.raises(SelectionError, match="final must not exceed initial"):
+        GeometricSchedule(final=2.0)
+    with pytest.raises(SelectionError, match="needs more than"):
+        GeometricSchedule(cooling=1 - 1e-9)
+    with pytest.raises(SelectionError, match="d must be finite and above 1"):
+        LogarithmicSchedule(d=1.0)
+    with pytest.raises(SelectionError, match="max_evaluations must be at least 1"):
+        GeometricSchedule(max_evaluations=0)
+
+
+def test_a_budget_of_evaluations_is_kept(states):
+    schedule = GeometricSchedule(max_evaluations=50)
+    selection = select(states, 5, search="anneal", schedule=schedule, chains=2, certificate="none")
+    assert selection.evaluations == 100
+
+
+def test_clipping_changes_noisy_pools_only():
+    pool = made_pool(6, clients=5, domain=[3, 4, 2], low=-50, high=50)
+    assert denoise(pool) is pool
+    clipped = denoise(pool, method="clip")
+    assert np.array_equal(clipped.counts, np.maximum(pool.counts, 0))
+    assert select(pool, 2, denoise_method="clip").loss == pytest.approx(select(clipped, 2).loss, abs=1e-12)
+    with pytest.raises(SelectionError, match="denoise must be one of none, clip, got 'magic'"):
+        denoise(pool, method="magic")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"k": 0}, "k must be between 1 and 6, got 0"),
+        ({"k": 7}, "k must be between 1 and 6, got 7"),
+        ({"k": True}, "k must be between 1 and 6, got True"),
+        ({"search": "magic"}, "search must be one of auto, expand, anneal, exhaustive, got 'magic'"),
+        ({"certificate": "maybe"}, "certificate must be one of auto, enumerate, none, got 'maybe'"),
+        ({"seed": -1}, "seed must be between 0 and"),
+        ({"threads": 0}, "threads must be between 1 and 1024, got 0"),
+        ({"chains": 0}, "chains must be between 1 and"),
+        ({"time_limit": 0.0}, "time_limit must be positive, got 0.0"),
+        ({"time_limit": math.nan}, "time_limit must be positive, got nan"),
+        ({"runner_ups": -1}, "runner_ups must be between 0 and"),
+    ],
+)
+def test_bad_options_are_refused(options, message):
+    with pytest.raises(SelectionError, match=message):
+        select(made_pool(1, clients=6, domain=[3, 4, 2]), **{"k": 2, **options})
+
+
+def test_a_time_limit_returns_the_best_so_far():
+    pool = made_pool(2, clients=60, domain=[9, 10, 8, 2])
+    selection = select(pool, 12, search="exhaustive", time_limit=0.2)
+    assert selection.stop_reason == "time limit"
+    assert selection.certificate.kind == "none"
+    assert len(selection.members) == 12
+    slow = GeometricSchedule(cooling=0.999999)
+    annealed = select(pool, 12, search="anneal", schedule=slow, time_limit=0.2)
+    assert annealed.stop_reason == "time limit"
+
+
+def test_progress_is_called_on_this_thread_and_its_errors_are_raised():
+    import threading
+
+    pool = made_pool(2, clients=60, domain=[9, 10, 8, 2])
+    calls = []
+
+    def watch(evaluations, planned):
+        calls.append((evaluations, planned, threading.current_thread()))
+        if len(calls) == 3:
+            raise RuntimeError("enough")
+
+    with pytest.raises(RuntimeError, match="enough"):
+        select(pool, 12, search="exhaustive", progress=watch)
+    assert len(calls) == 3
+    assert all(thread is threading.current_thread() for _, _, thread in calls)
+    assert calls[2][0] > calls[0][0]
+    assert calls[0][1] == math.comb(60, 12)
+
+
+def test_ctrl_c_returns_the_best_so_far():
+    script = textwrap.dedent("""
+        import sys
+        sys.path.insert(0, sys.argv[1])
+        from reference import made_pool
+        from fedsel import select
+        pool = made_pool(2, clients=60, domain=[9, 10, 8, 2])
+        announced = []
+        def announce(evaluations, planned):
+            if not announced:
+                announced.append(print("searching", flush=True))
+        selection = select(pool, 12, search="exhaustive", progress=announce)
+        print(selection.stop_reason, len(selection.members))
+    """)
+    here = os.path.dirname(os.path.dirname(__file__))
+    process = subprocess.Popen([sys.executable, "-c", script, here], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    with process.stdout:
+        assert process.stdout.readline() == "searching\n"
+        process.send_signal(signal.SIGINT)
+        assert process.stdout.read() == "interrupted 12\n"
+    assert process.wait() == 0
