@@ -17,8 +17,7 @@ namespace {
 using Counts = py::array_t<std::int32_t, py::array::c_style>;
 using MemberArray = py::array_t<std::uint32_t, py::array::c_style | py::array::forcecast>;
 
-std::shared_ptr<LossModel> make_model(const Counts& counts,
-                                      const std::vector<std::array<std::uint32_t, 3>>& tables,
+std::shared_ptr<LossModel> make_model(const Counts& counts, const std::vector<std::array<std::uint32_t, 3>>& tables,
                                       const Components& weights, const std::string& level) {
   std::vector<TableSpec> specs;
   std::size_t cells = 0;
@@ -99,10 +98,13 @@ void register_loss(py::module_& m) {
       .def("swap", &State::swap, py::arg("out"), py::arg("in_"))
       .def("components",
            [](State& s) { return copy(s.evaluator.components(s.federation.sums()).data(), kComponents); });
-  m.def("levels", [] {
-    std::vector<std::string> names;
-    for (Level level : {Level::plain, Level::avx2, Level::avx512})
-      if (supported(level)) names.emplace_back(name_of(level));
-    return names;
-  }, "Instruction-set levels this CPU supports, slowest first.");
+  m.def(
+      "levels",
+      [] {
+        std::vector<std::string> names;
+        for (Level level : {Level::plain, Level::avx2, Level::avx512})
+          if (supported(level)) names.emplace_back(name_of(level));
+        return names;
+      },
+      "Instruction-set levels this CPU supports, slowest first.");
 }

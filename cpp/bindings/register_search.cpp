@@ -32,12 +32,11 @@ py::dict describe(const Leaderboard& board, const Control& control) {
   return result;
 }
 
-py::dict bind_enumerate(const LossModel& model, std::size_t k, std::size_t keep, std::size_t threads,
-                        double time_limit, const py::object& progress) {
+py::dict bind_enumerate(const LossModel& model, std::size_t k, std::size_t keep, std::size_t threads, double time_limit,
+                        const py::object& progress) {
   check_k(model, k);
   Control control(time_limit);
-  const auto result =
-      run_watched(control, progress, [&](Control& c) { return enumerate(model, k, keep, threads, c); });
+  const auto result = run_watched(control, progress, [&](Control& c) { return enumerate(model, k, keep, threads, c); });
   py::dict out = describe(result.board, control);
   out["complete"] = result.complete;
   return out;
@@ -47,9 +46,8 @@ py::dict bind_expand(const LossModel& model, std::size_t k, std::size_t random_s
                      std::size_t threads, std::uint64_t seed, double time_limit, const py::object& progress) {
   check_k(model, k);
   Control control(time_limit);
-  const auto result = run_watched(control, progress, [&](Control& c) {
-    return expand(model, {k, random_starts, keep, threads, seed}, c);
-  });
+  const auto result = run_watched(
+      control, progress, [&](Control& c) { return expand(model, {k, random_starts, keep, threads, seed}, c); });
   py::dict out = describe(result.board, control);
   out["swap_optimal"] = result.swap_optimal;
   return out;
@@ -66,8 +64,9 @@ py::dict bind_anneal(const LossModel& model, std::size_t k, std::vector<double> 
   for (const auto& state : initial_states)
     if (state.size() != k) throw std::invalid_argument("an initial state must have k members");
   Control control(time_limit);
-  const AnnealingOptions options{k,    std::move(temperatures), evaluations_per_level, max_evaluations, chains,
-                                 keep, threads,                 seed,                  std::move(initial_states)};
+  const AnnealingOptions options{
+      k,    std::move(temperatures),  evaluations_per_level, max_evaluations, chains, keep, threads,
+      seed, std::move(initial_states)};
   const auto result = run_watched(control, progress, [&](Control& c) { return anneal(model, options, c); });
   py::dict out = describe(result.board, control);
   py::list chains_out;

@@ -17,9 +17,12 @@ namespace py = pybind11;
 
 inline const char* name_of(fedsel::StopReason reason) {
   switch (reason) {
-    case fedsel::StopReason::completed: return "completed";
-    case fedsel::StopReason::time_limit: return "time limit";
-    case fedsel::StopReason::interrupted: return "interrupted";
+    case fedsel::StopReason::completed:
+      return "completed";
+    case fedsel::StopReason::time_limit:
+      return "time limit";
+    case fedsel::StopReason::interrupted:
+      return "interrupted";
   }
   return "completed";
 }

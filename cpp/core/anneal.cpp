@@ -16,8 +16,8 @@ Chain run_chain(const LossModel& model, const AnnealingOptions& options, std::si
   const auto k = static_cast<std::uint32_t>(options.k);
   Philox random(options.seed, number);
   Evaluator evaluator(model);
-  Federation federation(model, options.initial_states.empty() ? random_members(n, k, random)
-                                                              : options.initial_states[number]);
+  Federation federation(model,
+                        options.initial_states.empty() ? random_members(n, k, random) : options.initial_states[number]);
   Members outsiders;
   for (std::uint32_t client = 0; client < n; ++client)
     if (!federation.contains(client)) outsiders.push_back(client);
@@ -63,8 +63,8 @@ AnnealingResult anneal(const LossModel& model, const AnnealingOptions& options, 
   std::vector<Leaderboard> boards(options.chains, Leaderboard(options.keep));
   AnnealingResult result{Leaderboard(options.keep), std::vector<Chain>(options.chains)};
   control.planned =
-      options.chains * std::min<std::uint64_t>(options.max_evaluations,
-                                               1 + options.temperatures.size() * options.evaluations_per_level);
+      options.chains *
+      std::min<std::uint64_t>(options.max_evaluations, 1 + options.temperatures.size() * options.evaluations_per_level);
   parallel_for(options.chains, options.threads, [&](std::size_t number) {
     result.chains[number] = run_chain(model, options, number, boards[number], control);
   });

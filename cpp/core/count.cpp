@@ -10,9 +10,9 @@
 namespace fedsel {
 namespace {
 
-constexpr std::size_t kBlock = 2048;           // rows at a time: all their codes and keys stay in the L2 cache
-constexpr std::size_t kMaxJointCells = 8192;   // fastest of 1024 ... 32768 on 11 variables: few joints, near the L1
-constexpr std::size_t kFlushRows = 1u << 31;   // 32-bit counters are emptied before they could wrap
+constexpr std::size_t kBlock = 2048;          // rows at a time: all their codes and keys stay in the L2 cache
+constexpr std::size_t kMaxJointCells = 8192;  // fastest of 1024 ... 32768 on 11 variables: few joints, near the L1
+constexpr std::size_t kFlushRows = 1u << 31;  // 32-bit counters are emptied before they could wrap
 
 // Copies a block of codes into `out` and returns the largest. A negative int32 reads as a large unsigned number, so one
 // comparison of the result with the domain checks both ends.
@@ -38,9 +38,12 @@ std::uint32_t fetch_as(const CodeColumn& column, std::size_t first, std::size_t 
 template <class Key>
 std::uint32_t fetch(const CodeColumn& column, std::size_t first, std::size_t count, Key* out) {
   switch (column.type) {
-    case CodeType::u8: return fetch_as<std::uint8_t>(column, first, count, out);
-    case CodeType::u16: return fetch_as<std::uint16_t>(column, first, count, out);
-    case CodeType::i32: return fetch_as<std::int32_t>(column, first, count, out);
+    case CodeType::u8:
+      return fetch_as<std::uint8_t>(column, first, count, out);
+    case CodeType::u16:
+      return fetch_as<std::uint16_t>(column, first, count, out);
+    case CodeType::i32:
+      return fetch_as<std::int32_t>(column, first, count, out);
   }
   return 0;
 }
@@ -51,10 +54,9 @@ std::uint32_t fetch(const CodeColumn& column, std::size_t first, std::size_t cou
   fetch(column, first, count, codes.data());
   std::size_t row = 0;
   while (codes[row] < domain) ++row;
-  throw std::invalid_argument("codes of variable " + std::to_string(variable) + " must be between 0 and " +
-                              std::to_string(domain - 1) + ", got " +
-                              std::to_string(static_cast<std::int32_t>(codes[row])) + " in row " +
-                              std::to_string(first + row));
+  throw std::invalid_argument(
+      "codes of variable " + std::to_string(variable) + " must be between 0 and " + std::to_string(domain - 1) +
+      ", got " + std::to_string(static_cast<std::int32_t>(codes[row])) + " in row " + std::to_string(first + row));
 }
 
 std::vector<std::int64_t> sum_out(const std::vector<std::int64_t>& cells, std::size_t outer, std::size_t axis,
@@ -132,9 +134,8 @@ void count_rows(const std::vector<CodeColumn>& columns, std::size_t rows, const 
 
 }  // namespace
 
-void count_marginals(const std::vector<CodeColumn>& columns, std::size_t rows,
-                     const std::vector<std::uint32_t>& domain, const std::vector<VariableSet>& requests,
-                     std::int64_t* out) {
+void count_marginals(const std::vector<CodeColumn>& columns, std::size_t rows, const std::vector<std::uint32_t>& domain,
+                     const std::vector<VariableSet>& requests, std::int64_t* out) {
   // Summing a joint out costs about as much as counting a quarter as many rows: with few rows, keep joints small.
   const std::size_t limit = std::clamp<std::size_t>(rows / 4, 1, kMaxJointCells);
   const auto joints = cover(domain, requests, limit);

@@ -20,8 +20,7 @@ struct CodeColumn {
 
 // Counts every requested table into `out`: tables one after another, the last variable of a set fastest.
 // Throws std::invalid_argument if a code is outside [0, domain).
-void count_marginals(const std::vector<CodeColumn>& columns, std::size_t rows,
-                     const std::vector<std::uint32_t>& domain, const std::vector<VariableSet>& requests,
-                     std::int64_t* out);
+void count_marginals(const std::vector<CodeColumn>& columns, std::size_t rows, const std::vector<std::uint32_t>& domain,
+                     const std::vector<VariableSet>& requests, std::int64_t* out);
 
 }  // namespace fedsel

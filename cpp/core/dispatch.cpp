@@ -9,8 +9,10 @@ bool supported(Level level) {
 #if defined(__x86_64__) && defined(__GNUC__)
   __builtin_cpu_init();
   switch (level) {
-    case Level::plain: return true;
-    case Level::avx2: return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+    case Level::plain:
+      return true;
+    case Level::avx2:
+      return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
     case Level::avx512:
       return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
              __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("fma");
@@ -39,9 +41,12 @@ Level level_from(std::string_view name) {
 
 std::string_view name_of(Level level) {
   switch (level) {
-    case Level::plain: return "plain";
-    case Level::avx2: return "avx2";
-    case Level::avx512: return "avx512";
+    case Level::plain:
+      return "plain";
+    case Level::avx2:
+      return "avx2";
+    case Level::avx512:
+      return "avx512";
   }
   return "plain";
 }

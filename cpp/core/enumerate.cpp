@@ -13,13 +13,19 @@ namespace {
 
 // A federation is a prefix of k - tail clients followed by a tail of one or two larger ones. Tails are listed in
 // lexicographic order and cut into blocks of kLanes, whose transposed sums stay in the L2 cache while all prefixes that
-// end before the block's last tail run over it. Tails in a block that start inside the prefix are evaluated and ignored:
-// they exist only where the first tail client changes within a block, so nearly every lane does useful work.
+// end before the block's last tail run over it. Tails in a block that start inside the prefix are evaluated and
+// ignored: they exist only where the first tail client changes within a block, so nearly every lane does useful work.
 class BlockSearch {
  public:
   BlockSearch(const LossModel& model, std::size_t prefix, std::size_t tail, std::size_t keep, Control& control)
-      : model_(model), evaluator_(model), prefix_(prefix), tail_(tail), board_(keep), control_(control),
-        lanes_(model.cells() * kLanes), sums_(prefix + 1, AlignedVector<std::int32_t>(model.stride(), 0)) {}
+      : model_(model),
+        evaluator_(model),
+        prefix_(prefix),
+        tail_(tail),
+        board_(keep),
+        control_(control),
+        lanes_(model.cells() * kLanes),
+        sums_(prefix + 1, AlignedVector<std::int32_t>(model.stride(), 0)) {}
 
   void run(const std::uint32_t* tails, std::size_t count) {
     tails_ = tails;

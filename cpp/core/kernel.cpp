@@ -8,20 +8,20 @@ namespace fedsel {
 namespace {
 
 // One set of wrappers an instruction set: the attribute makes the compiler generate the inlined body for it.
-#define FEDSEL_WRAPPERS(LEVEL, TARGET, N)                                                                           \
-  TARGET void exchange_##LEVEL(std::size_t cells, const std::int32_t* from, const std::int32_t* minus,             \
-                               const std::int32_t* plus, std::int32_t* to) {                                       \
-    body::exchange<N>(cells, from, minus, plus, to);                                                               \
-  }                                                                                                                 \
-  TARGET void information_##LEVEL(const PairTable* tables, std::size_t count, const std::int32_t* sums,            \
+#define FEDSEL_WRAPPERS(LEVEL, TARGET, N)                                                                     \
+  TARGET void exchange_##LEVEL(std::size_t cells, const std::int32_t* from, const std::int32_t* minus,        \
+                               const std::int32_t* plus, std::int32_t* to) {                                  \
+    body::exchange<N>(cells, from, minus, plus, to);                                                          \
+  }                                                                                                           \
+  TARGET void information_##LEVEL(const PairTable* tables, std::size_t count, const std::int32_t* sums,       \
                                   std::int32_t* scratch, double* work, double* information) {                 \
     body::information<N>(tables, count, sums, scratch, work, information);                                    \
-  }                                                                                                                 \
-  TARGET void lane_losses_##LEVEL(const PairTable* tables, std::size_t count, const double* weights,               \
-                                  const std::int32_t* base, const std::int32_t* lanes, std::int32_t* scratch,      \
-                                  double* losses) {                                                                \
-    body::lane_losses<N>(tables, count, weights, base, lanes, scratch, losses);                                    \
-  }                                                                                                                 \
+  }                                                                                                           \
+  TARGET void lane_losses_##LEVEL(const PairTable* tables, std::size_t count, const double* weights,          \
+                                  const std::int32_t* base, const std::int32_t* lanes, std::int32_t* scratch, \
+                                  double* losses) {                                                           \
+    body::lane_losses<N>(tables, count, weights, base, lanes, scratch, losses);                               \
+  }                                                                                                           \
   constexpr Kernels kernels_##LEVEL{exchange_##LEVEL, information_##LEVEL, lane_losses_##LEVEL};
 
 FEDSEL_WRAPPERS(plain, , 2)

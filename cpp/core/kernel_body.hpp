@@ -55,7 +55,8 @@ FEDSEL_INLINE std::int32_t add_lanes(typename Vec<N>::I v) {
 // The first r lanes of a vector: load it from kFirst + kLanes - r.
 inline constexpr std::int32_t kFirst[2 * kLanes] = {-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1};
 
-// f(y) = y log2 y for integers y >= 1; f(1) is exactly 0, so clamping at 1 makes every cell <= 0 vanish without a branch.
+// f(y) = y log2 y for integers y >= 1; f(1) is exactly 0, so clamping at 1 makes every cell <= 0 vanish without a
+// branch.
 //
 // y = 2^e m with m in [sqrt(1/2), sqrt 2): subtracting the bits of sqrt(1/2) leaves e in the exponent field. e becomes
 // a double by writing it into the mantissa of 2^52, since AVX2 has no conversion from int64. With s = (m-1)/(m+1),

@@ -8,7 +8,8 @@
 
 namespace fedsel {
 
-// Writes the sums of the l-th set of `set_size` clients into lane l, for l < sets; the other lanes are zero. `block`: cells x kLanes.
+// Writes the sums of the l-th set of `set_size` clients into lane l, for l < sets; the other lanes are zero. `block`:
+// cells x kLanes.
 inline void fill_lanes(const LossModel& model, const std::uint32_t* clients, std::size_t set_size, std::size_t sets,
                        std::int32_t* block) {
   std::memset(block, 0, model.cells() * kLanes * sizeof *block);

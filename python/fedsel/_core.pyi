@@ -1,5 +1,5 @@
 from collections.abc import Callable, Sequence
-from typing import TypedDict
+from typing import Literal, TypedDict
 
 import numpy as np
 import numpy.typing as npt
@@ -8,18 +8,18 @@ __version__: str
 
 _Progress = Callable[[int, int], object] | None
 
-class _Result(TypedDict):
+class SearchResult(TypedDict):
     best: list[tuple[float, list[int]]]
     evaluations: int
-    stop_reason: str
+    stop_reason: Literal["completed", "time limit", "interrupted"]
 
-class _Enumeration(_Result):
+class _Enumeration(SearchResult):
     complete: bool
 
-class _Expansion(_Result):
+class _Expansion(SearchResult):
     swap_optimal: bool
 
-class _Annealing(_Result):
+class _Annealing(SearchResult):
     chains: list[tuple[float, list[int], int, list[float]]]
 
 class LossModel:

@@ -9,6 +9,7 @@ import typer
 
 from fedsel import __version__
 from fedsel.cli.client_commands import ledger_app, release_command
+from fedsel.cli.example_command import example_command
 from fedsel.cli.pool_commands import pool_app
 from fedsel.cli.schema_commands import schema_app
 from fedsel.cli.select_command import select_command
@@ -31,6 +32,7 @@ app = typer.Typer(
 )
 app.command("select")(select_command)
 app.command("release")(release_command)
+app.command("example")(example_command)
 app.add_typer(schema_app, name="schema")
 app.add_typer(pool_app, name="pool")
 app.add_typer(ledger_app, name="ledger")

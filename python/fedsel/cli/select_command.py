@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from fedsel import __version__
 from fedsel.cli.progress import SearchProgress
-from fedsel.cli.select_output import print_selection, to_json
+from fedsel.cli.select_output import to_json, to_text
 from fedsel.errors import PoolError, SelectionError
 from fedsel.pool import Pool
 from fedsel.privacy.plan import Adjacency, Mechanism
@@ -127,7 +126,7 @@ def select_command(
         elapsed = time.perf_counter() - started
         typer.echo(to_json(selection, command=command, version=__version__, wall_seconds=elapsed))
     else:
-        print_selection(selection, Console())
+        typer.echo(to_text(selection))
 
 
 def _example_pool(

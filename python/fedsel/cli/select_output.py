@@ -6,10 +6,7 @@ import json
 from dataclasses import asdict
 from typing import Any
 
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
-
+from fedsel.cli.text_table import text_table
 from fedsel.selection.result import Selection
 
 COMPONENT_LABELS = {
@@ -21,7 +18,7 @@ COMPONENT_LABELS = {
 
 
 def to_json(selection: Selection, *, command: str, version: str, wall_seconds: float) -> str:
-    """One JSON object: the selection, with member names as a list, and what is needed to repeat it.
+    """Return one JSON object: the selection, with member names as a list, and what is needed to repeat it.
 
     Parameters
     ----------
@@ -39,42 +36,44 @@ def to_json(selection: Selection, *, command: str, version: str, wall_seconds: f
     return json.dumps({"command": command, "version": version, **fields}, ensure_ascii=False, indent=2)
 
 
-def print_selection(selection: Selection, console: Console) -> None:
-    """Members with their noisy sizes, the loss and its components, the certificate and the privacy statement."""
-    table = Table(title=f"Federation of {selection.k} of {selection.pool_size} clients", title_justify="left")
-    table.add_column("member")
-    table.add_column("records", justify="right")
-    for member in selection.members:
-        spread = f" ± {member.standard_error:,.0f}" if member.standard_error else ""
-        table.add_row(Text(member.name), f"{member.records:,.0f}{spread}")
-    console.print(table)
-
-    title = f"Loss {selection.loss:.6f} bits (sensitive attribute {selection.sensitive})"
-    losses = Table(title=title, title_justify="left")
-    losses.add_column("component")
-    losses.add_column("bits", justify="right")
-    losses.add_column("weight", justify="right")
-    for (name, value), weight in zip(asdict(selection.components).items(), selection.weights.signed, strict=True):
-        losses.add_row(COMPONENT_LABELS[name], f"{value:.6f}", f"{weight:+g}")
-    console.print(losses)
-
-    lines = {
-        "Search": f"{selection.search}, {selection.evaluations:,} evaluations in {selection.search_seconds:.3f} s, "
-        f"seed {selection.seed}, {selection.stop_reason}",
-        "Certificate": f"{selection.certificate.kind}: {selection.certificate.statement} "
-        f"({selection.certificate_seconds:.3f} s)",
-    }
-    if selection.runner_ups:
-        best = selection.runner_ups[0]
-        lines["Next best"] = f"{', '.join(best.members)} at {best.loss:.6f} bits"
-    if selection.denoise != "none":
-        lines["Denoising"] = selection.denoise
-    if not selection.privacy.private or selection.certificate.kind != "none":
-        lines["Read with care"] = "loss and certificate are those of the released tables" + (
-            "" if selection.privacy.exact == selection.privacy.clients else ", whose noise they include"
-        )
-    for note in selection.notes:
-        lines[f"Mixed pool, {len(lines)}"] = note
-    lines["Privacy"] = selection.privacy.sentence
-    for label, line in lines.items():
-        console.print(Text.assemble((f"{label}: ", "bold"), line))
+def to_text(selection: Selection) -> str:
+    """Return members with their noisy sizes, the loss and its parts, certificate and privacy statement as text."""
+    members = [
+        (member.name, f"{member.records:,.0f}", f"{member.standard_error:,.0f}" if member.standard_error else "")
+        for member in selection.members
+    ]
+    parts = [
+        (COMPONENT_LABELS[name], f"{value:.6f}", f"{weight:+g}", f"{weight * value:+.6f}")
+        for (name, value), weight in zip(asdict(selection.components).items(), selection.weights.signed, strict=True)
+    ]
+    exact = selection.privacy.exact == selection.privacy.clients
+    facts = [
+        (
+            "search",
+            f"{selection.search}, seed {selection.seed}: {selection.evaluations:,} evaluations in "
+            f"{selection.search_seconds:.3f} s, {selection.stop_reason}",
+        ),
+        (
+            "certificate",
+            f"{selection.certificate.kind}: {selection.certificate.statement} ({selection.certificate_seconds:.3f} s)",
+        ),
+        *[("next best", f"{best.loss:.6f} bits: {', '.join(best.members)}") for best in selection.runner_ups[:1]],
+        *[("denoising", selection.denoise) for _ in range(selection.denoise != "none")],
+        *[("mixed pool", note) for note in selection.notes],
+        ("speaks of", "the exact tables" if exact else "the released tables, noise included: loss, order, certificate"),
+        ("privacy", selection.privacy.sentence),
+    ]
+    width = max(len(label) for label, _ in facts)
+    return "\n".join(
+        [
+            f"federation of {selection.k} of {selection.pool_size} clients",
+            "",
+            text_table(("member", "records", "+- (sd)"), members, right=(1, 2)),
+            "",
+            f"loss {selection.loss:.6f} bits, sensitive attribute {selection.sensitive}",
+            "",
+            text_table(("part of the loss", "bits", "weight", "product"), parts, right=(1, 2, 3)),
+            "",
+            *[f"{label.ljust(width)}  {fact}" for label, fact in facts],
+        ]
+    )

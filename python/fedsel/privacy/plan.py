@@ -28,7 +28,8 @@ class NoisePlan:
     epsilon, delta : float
         The guarantee of the joint release of all tables.
     numerator : int
-        P: table t has sigma_t^2 = P / w_t (discrete Gaussian) or scale b_t = P / w_t (discrete Laplace). 0 without noise.
+        P: table t has sigma_t^2 = P / w_t (discrete Gaussian) or scale b_t = P / w_t (discrete Laplace). 0 without
+        noise.
     weights : tuple of int
         w_t, one positive integer per table.
     accounting : {"exact", "zcdp", "rdp", "pure", "none"}

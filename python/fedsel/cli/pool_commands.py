@@ -1,0 +1,122 @@
+"""Commands at the coordinator: ``fedsel pool``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from fedsel.errors import FedselError, PoolError
+
+if TYPE_CHECKING:
+    from fedsel.pool import Pool
+
+pool_app = typer.Typer(no_args_is_help=True, help="Gather releases into a pool.")
+
+Files = Annotated[
+    list[Path], typer.Argument(metavar="FILES...", help="Release files, one per client.", show_default=False)
+]
+AllowMixed = Annotated[
+    bool,
+    typer.Option("--allow-mixed", help="Accept different budgets, noise, adjacency, rounds or seeding, and say so."),
+]
+
+_MOST_PLANS = 20  # certifying a plan takes some 30 ms
+
+
+@pool_app.command("check")
+def pool_check(files: Files, allow_mixed: AllowMixed = False) -> None:
+    """Check release files one by one and together; list clients with noisy sizes, and every problem."""
+    from fedsel.cli.text_table import text_table
+    from fedsel.pool import Pool
+    from fedsel.pool_builder import PoolBuilder
+    from fedsel.release_file import ReleaseReader
+
+    builder, reader = PoolBuilder(len(files), allow_mixed=allow_mixed), ReleaseReader()
+    problems: list[str] = []
+    good = 0
+    for file in files:
+        try:
+            builder.add(reader.read(file), source=str(file))
+            good += 1
+        except FedselError as error:
+            problems.append(str(error))
+    if good:
+        pool = Pool(**builder.finish(partial=True))
+        problems += _broken_promises(pool)
+        totals = pool.totals()
+        rows = []
+        for row, client in enumerate(pool.clients):
+            plan = pool.plans[pool.plan_index[row]]
+            notes = [note for note, on in (("exact", plan.mechanism == "none"), ("seeded", pool.seeded[row])) if on]
+            rows.append(
+                (
+                    client,
+                    f"{totals.estimate[row]:,.0f}",
+                    f"{1.96 * totals.standard_error[row]:,.0f}",
+                    f"{plan.epsilon:g}",
+                    f"{plan.delta:g}",
+                    ", ".join(notes),
+                )
+            )
+        headers = ("client", "records", "+- (95%)", "epsilon", "delta", "note")
+        typer.echo(text_table(headers, rows, right=(1, 2, 3, 4)))
+        typer.echo("")
+        _echo_pool(pool)
+    if len(problems) > 1:
+        for problem in problems:
+            typer.echo(f"problem: {problem}", err=True)
+        raise PoolError(f"{len(problems)} problems in {len(files)} files")
+    if problems:
+        raise PoolError(problems[0])
+    typer.echo("no problems")
+
+
+@pool_app.command("build")
+def pool_build(
+    files: Files,
+    out: Annotated[Path, typer.Option("-o", "--out", help="Folder to write.", show_default=False)],
+    allow_mixed: AllowMixed = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace a stored pool.")] = False,
+) -> None:
+    """Check release files and store them as one pool, which opens at once however large it is."""
+    from fedsel.pool import Pool
+
+    if out.exists() and not force:
+        raise PoolError(f"{out}: exists already; --force replaces a stored pool")
+    pool = Pool.open(files, allow_mixed=allow_mixed)
+    pool.save(out, overwrite=force)
+    _echo_pool(pool)
+    typer.echo(f"wrote {out}")
+
+
+def _echo_pool(pool: Pool) -> None:
+    tables, cells = len(pool.workload.sets), pool.workload.cells
+    clients = f"{len(pool)} client{'' if len(pool) == 1 else 's'}"
+    typer.echo(f"{clients}, round {pool.round}: {tables} tables, {cells:,} cells, schema {pool.schema.name}")
+    typer.echo(pool.private.sentence)
+    if pool.mixed:
+        typer.echo(f"mixed: clients differ in {'; '.join(pool.mixed)}")
+
+
+def _broken_promises(pool: Pool) -> list[str]:
+    """Recompute what each plan guarantees; a client may state less epsilon than its noise gives."""
+    from fedsel.errors import PrivacyError
+    from fedsel.privacy.calibration import EXACT_TABLES, certify
+
+    problems = []
+    for index, plan in enumerate(pool.plans[:_MOST_PLANS]):
+        if plan.mechanism == "none" or len(plan.weights) > EXACT_TABLES:
+            continue
+        try:
+            true = certify(plan)
+        except PrivacyError:  # out of reach: nothing is known against it
+            continue
+        if true > plan.delta * (1 + 1e-6):
+            client = pool.clients[pool.plan_index.index(index)]
+            problems.append(
+                f"client {client!r}: delta: expected {true:.3g}, what its noise gives at epsilon {plan.epsilon:g}, "
+                f"got {plan.delta:.3g}"
+            )
+    return problems

@@ -1,0 +1,137 @@
+"""What happens at a client: exact marginals in, one private release out."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from contextlib import ExitStack
+from pathlib import Path
+
+import numpy as np
+
+from fedsel.atomic_file import AtomicFile
+from fedsel.errors import BudgetError, ReleaseError
+from fedsel.privacy.entropy import Entropy, SeededEntropy, SystemEntropy
+from fedsel.privacy.ledger import Ledger
+from fedsel.privacy.noise import add_noise
+from fedsel.privacy.plan import NoisePlan
+from fedsel.release import Release
+from fedsel.release_file import encode_release
+from fedsel.schema import Schema
+from fedsel.tables import Marginals
+
+PURPOSE = "tables"
+
+
+def release(
+    marginals: Marginals,
+    schema: Schema,
+    plan: NoisePlan,
+    *,
+    client: str,
+    ledger: Ledger | None = None,
+    seed: int | None = None,
+    round: int = 1,
+    rows: int | None = None,
+    path: str | os.PathLike[str] | None = None,
+    overwrite: bool = False,
+    again: bool = False,
+    non_private: bool = False,
+) -> Release:
+    """Charge the ledger, add noise to every cell of every table, and write the release.
+
+    Everything that can go wrong without looking at the counts is tried first: the parts must fit each other, and the
+    output's room on the disk is taken. Then the charge is committed; only after that is noise drawn and the file
+    published. A crash in between leaves a charge and no release.
+
+    Parameters
+    ----------
+    marginals : Marginals
+        The client's exact counts.
+    schema : Schema
+        Their meaning.
+    plan : NoisePlan
+        The noise and its guarantee, for as many tables as the workload has.
+    client : str
+        Name of the client.
+    ledger : Ledger, optional
+        Where to charge. Without one nothing is recorded, and nothing limits repeated releases.
+    seed : int, optional
+        Draw the noise from a seeded generator instead of the operating system: for experiments only. Clients and
+        rounds of one seed get independent noise. The release says that it was seeded.
+    round : int
+        Round of the protocol, from 1.
+    rows : int, optional
+        The client's number of records, only if the schema declares sizes public and the adjacency is replace-one.
+    path : path, optional
+        Write the release file.
+    overwrite : bool
+        Replace a file that exists.
+    again : bool
+        Charge a round that has been charged before.
+    non_private : bool
+        Required for a plan without noise when a ledger is given.
+
+    Returns
+    -------
+    Release
+
+    Raises
+    ------
+    ReleaseError
+        If the parts do not fit each other or the file cannot be written.
+    BudgetError
+        If the ledger refuses the charge; see `Ledger.spend`.
+    """
+    if ledger is not None and ledger.client != client:
+        raise BudgetError(f"{ledger.path}: expected the ledger of client {client!r}, got that of {ledger.client!r}")
+    if seed is not None and seed < 0:
+        raise ReleaseError(f"seed must not be negative, got {seed}")
+    seeded = seed is not None and plan.mechanism != "none"
+    workload = marginals.workload
+    blank = Release(
+        client=client,
+        schema=schema,
+        workload=workload,
+        counts=np.zeros(workload.cells, dtype=np.int64),
+        plan=plan,
+        round=round,
+        seeded=seeded,
+        rows=rows,
+    )
+    # A rehearsal on zeros, thrown away: what is compiled or tabulated on first use fails here, before the charge.
+    tables = len(plan.weights)
+    add_noise(np.zeros(tables, dtype=np.int64), np.ones(tables, dtype=np.int64), plan, entropy=SystemEntropy())
+    with ExitStack() as stack:
+        output = None
+        if path is not None:
+            size = len(encode_release(blank))
+            output = stack.enter_context(AtomicFile(Path(path), overwrite=overwrite, reserve=size, error=ReleaseError))
+        if ledger is not None:
+            stack.enter_context(ledger.spend(plan, PURPOSE, round, again=again, non_private=non_private, seeded=seeded))
+        result = _with_noise(blank, marginals, _entropy(seed, client, round))
+        if output is not None:
+            output.publish(encode_release(result))
+    return result
+
+
+def _with_noise(blank: Release, marginals: Marginals, entropy: Entropy) -> Release:
+    return Release(
+        client=blank.client,
+        schema=blank.schema,
+        workload=blank.workload,
+        counts=add_noise(marginals.counts, blank.workload.sizes, blank.plan, entropy=entropy),
+        plan=blank.plan,
+        round=blank.round,
+        seeded=blank.seeded,
+        rows=blank.rows,
+    )
+
+
+def _entropy(seed: int | None, client: str, round: int) -> Entropy:
+    if seed is None:
+        return SystemEntropy()
+    # The same seed for all clients must not mean the same noise: it would cancel in differences between clients.
+    digest = hashlib.sha256(client.encode()).digest()
+    words = [int.from_bytes(digest[start : start + 4], "little") for start in range(0, 16, 4)]
+    return SeededEntropy(np.random.SeedSequence([seed, round, *words]))

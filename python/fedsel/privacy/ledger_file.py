@@ -1,0 +1,138 @@
+"""The SQLite file behind a ledger: its tables, how it is opened, and which files are refused."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from fedsel.errors import BudgetError
+
+APPLICATION_ID = 0x66656C67  # "felg"; tells a ledger from any other database
+VERSION = 1
+
+SCHEMA = (
+    """
+    CREATE TABLE ledger (
+        only INTEGER PRIMARY KEY CHECK (only = 1),
+        client TEXT NOT NULL,
+        adjacency TEXT NOT NULL,
+        epsilon REAL NOT NULL CHECK (epsilon > 0),
+        delta REAL NOT NULL CHECK (delta >= 0 AND delta < 1),
+        created TEXT NOT NULL
+    )
+    """,
+    """
+    CREATE TABLE charge (
+        id INTEGER PRIMARY KEY AUTOINCREMENT,
+        round INTEGER,
+        purpose TEXT NOT NULL,
+        mechanism TEXT NOT NULL,
+        adjacency TEXT NOT NULL,
+        accounting TEXT NOT NULL,
+        epsilon REAL NOT NULL,
+        delta REAL NOT NULL,
+        numerator TEXT NOT NULL,
+        weights TEXT NOT NULL,
+        private INTEGER NOT NULL CHECK (private IN (0, 1)),
+        seeded INTEGER NOT NULL CHECK (seeded IN (0, 1)),
+        charged TEXT NOT NULL,
+        released TEXT
+    )
+    """,
+)
+
+
+def connect(path: Path, *, create: bool, timeout: float) -> sqlite3.Connection:
+    """Open the file, in autocommit mode so that every transaction is explicit.
+
+    Raises
+    ------
+    BudgetError
+        If there is no such file (and it is not to be created), or it is not a ledger that this version reads.
+    """
+    if path.is_dir():
+        raise BudgetError(f"{path}: expected a ledger, got a folder")
+    if not create and not path.is_file():
+        raise BudgetError(f"{path}: expected a ledger, got no such file")
+    with translated(path):
+        connection = sqlite3.connect(
+            f"{path.absolute().as_uri()}?mode={'rwc' if create else 'rw'}",
+            uri=True,
+            timeout=timeout,
+            isolation_level=None,
+        )
+    try:
+        with translated(path):
+            # EXTRA: a committed charge must survive a power cut too, including the removal of the rollback journal.
+            connection.execute("PRAGMA synchronous = EXTRA")
+            connection.execute("PRAGMA trusted_schema = OFF")
+            if not create or _has_tables(connection):
+                _check_identity(connection, path)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def initialise(connection: sqlite3.Connection, path: Path) -> bool:
+    """Lay out an empty file inside the caller's transaction; False if it is a ledger already."""
+    if _has_tables(connection):
+        _check_identity(connection, path)
+        return False
+    for statement in SCHEMA:
+        connection.execute(statement)
+    connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+    connection.execute(f"PRAGMA user_version = {VERSION}")
+    return True
+
+
+@contextmanager
+def transaction(connection: sqlite3.Connection, path: Path) -> Iterator[None]:
+    """Hold the file's write lock; committed durably on leaving, undone on any exception.
+
+    Raises
+    ------
+    BudgetError
+        If the lock stays with another process, or the database fails.
+    """
+    with translated(path):
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+            connection.execute("COMMIT")
+        except BaseException:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            raise
+
+
+@contextmanager
+def translated(path: Path) -> Iterator[None]:
+    """Turn database errors into one-line refusals that name the file."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        text = str(error)
+        if "locked" in text:
+            raise BudgetError(f"{path}: another process has held the ledger for too long") from None
+        if "not a database" in text or "malformed" in text:
+            raise BudgetError(f"{path}: expected a ledger, got a file that is not one or is damaged ({text})") from None
+        if "readonly" in text and not os.access(path, os.W_OK):
+            raise BudgetError(f"{path}: the ledger cannot be written") from None
+        raise BudgetError(f"{path}: the ledger cannot be used: {text}") from None
+
+
+def _has_tables(connection: sqlite3.Connection) -> bool:
+    return bool(connection.execute("SELECT EXISTS (SELECT 1 FROM sqlite_master)").fetchone()[0])
+
+
+def _check_identity(connection: sqlite3.Connection, path: Path) -> None:
+    application = connection.execute("PRAGMA application_id").fetchone()[0]
+    version = connection.execute("PRAGMA user_version").fetchone()[0]
+    if application != APPLICATION_ID:
+        raise BudgetError(f"{path}: expected a ledger, got another kind of database")
+    if version != VERSION:
+        raise BudgetError(f"{path}: expected a ledger of version {VERSION}, got version {version}")

@@ -1,0 +1,91 @@
+"""Renyi and zero-concentrated differential privacy of the joint release.
+
+Both hold for the discrete Gaussian exactly as for the continuous one: rho = mu^2 / 2, where mu^2 is the sum of
+sensitivity^2 / sigma^2 over the tables (Canonne, Kamath & Steinke 2020, theorem 4). They are bounds on delta, looser
+than the exact value.
+"""
+
+from __future__ import annotations
+
+import math
+
+
+def closed_form_sigma(tables: int, *, epsilon: float, delta: float, sensitivity: float = 1.0) -> float:
+    """Noise scale from Renyi accounting with the classic conversion, minimised over real orders.
+
+    The calibration of proactive client selection (arXiv 2605.20975): epsilon(alpha) = M alpha D^2 / (2 sigma^2) plus
+    log(1 / delta) / (alpha - 1).
+
+    Parameters
+    ----------
+    tables : int
+        M, tables with equal noise.
+    epsilon, delta : float
+        The guarantee wanted.
+    sensitivity : float
+        D, L2 sensitivity of one table in counts.
+
+    Returns
+    -------
+    float
+        sigma, in counts.
+    """
+    return math.sqrt(tables) * sensitivity / classic_distance(epsilon, delta)
+
+
+def classic_distance(epsilon: float, delta: float) -> float:
+    """Largest mu for which mu^2 / 2 + mu sqrt(2 log(1 / delta)) is at most epsilon."""
+    log_term = -2 * math.log(delta)
+    return 2 * epsilon / (math.sqrt(log_term) + math.sqrt(log_term + 2 * epsilon))
+
+
+def renyi_epsilon(order: float, distance: float) -> float:
+    """Renyi divergence of the given order, in nats, between neighbours at distance mu in units of the noise."""
+    return order * distance * distance / 2
+
+
+def zcdp_delta(epsilon: float, rho: float) -> float:
+    """Delta implied by rho-zCDP, minimised over the order.
+
+    Canonne, Kamath & Steinke (2020), corollary 13:
+    delta = exp((a - 1) (a rho - epsilon)) / (a - 1) * (1 - 1 / a)^a for every a > 1. Any order gives a valid bound, so
+    an inexact minimum stays valid.
+    """
+    if rho == 0:
+        return 0.0
+
+    def log_delta(log_excess: float) -> float:
+        excess = math.exp(log_excess)
+        order = 1 + excess
+        return excess * (order * rho - epsilon) - order * math.log1p(1 / excess) - log_excess
+
+    # Golden section on log(a - 1): the bound has one minimum, at or near a = (epsilon + rho) / (2 rho).
+    low, high = -20.0, max(5.0, math.log((epsilon + rho) / (2 * rho)) + 5.0)
+    golden = (math.sqrt(5) - 1) / 2
+    left, right = high - golden * (high - low), low + golden * (high - low)
+    f_left, f_right = log_delta(left), log_delta(right)
+    for _ in range(80):
+        if f_left < f_right:
+            high, right, f_right = right, left, f_left
+            left = high - golden * (high - low)
+            f_left = log_delta(left)
+        else:
+            low, left, f_left = left, right, f_right
+            right = low + golden * (high - low)
+            f_right = log_delta(right)
+    return min(1.0, math.exp(min(f_left, f_right)))
+
+
+def zcdp_distance(epsilon: float, delta: float) -> float:
+    """Largest mu whose mu^2 / 2 zCDP gives (epsilon, delta), to one part in 10^12, from below."""
+    low = classic_distance(epsilon, delta)  # the classic conversion is never better
+    high = 2 * low
+    while zcdp_delta(epsilon, high * high / 2) <= delta:
+        low, high = high, 2 * high
+    while high - low > 1e-12 * high:
+        middle = (low + high) / 2
+        if zcdp_delta(epsilon, middle * middle / 2) <= delta:
+            low = middle
+        else:
+            high = middle
+    return low

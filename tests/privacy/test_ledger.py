@@ -1,0 +1,372 @@
+from __future__ import annotations
+
+import re
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fedsel.errors import BudgetError, PrivacyError, ReleaseError
+from fedsel.privacy.composition import Cost, SequentialComposition
+from fedsel.privacy.ledger import Ledger
+from release_samples import exact_plan, gaussian
+
+UTC = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00")
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    path = tmp_path / "north.ledger"
+    Ledger.create(path, client="north", epsilon=2.0, delta=3e-5).close()
+    return path
+
+
+def spend(ledger: Ledger, plan: Any = None, **options: Any) -> None:
+    with ledger.spend(plan or gaussian(), "tables", **options):
+        pass
+
+
+# Charging
+
+
+def test_a_new_ledger_holds_its_budget(path: Path) -> None:
+    with Ledger(path, client="north") as ledger:
+        assert (ledger.client, ledger.adjacency, ledger.budget) == ("north", "add-remove", Cost(2.0, 3e-5))
+        assert UTC.fullmatch(ledger.created)
+        assert ledger.charges == ()
+        assert ledger.spent == Cost(0.0, 0.0)
+        assert ledger.remaining == Cost(2.0, 3e-5)
+
+
+def test_a_charge_is_recorded_whole(path: Path) -> None:
+    with Ledger(path) as ledger:
+        with ledger.spend(gaussian(), "tables", 1, seeded=True) as charge:
+            assert charge.released is None
+        (entry,) = ledger.charges
+    assert (entry.number, entry.round, entry.purpose) == (1, 1, "tables")
+    assert (entry.mechanism, entry.adjacency, entry.accounting) == ("discrete-gaussian", "add-remove", "exact")
+    assert (entry.cost, entry.private, entry.seeded) == (Cost(1.0, 1e-5), True, True)
+    assert UTC.fullmatch(entry.charged)
+    assert entry.released is not None
+    assert UTC.fullmatch(entry.released)
+    with sqlite3.connect(path) as raw:
+        assert raw.execute("SELECT numerator, weights FROM charge").fetchone() == ("84", "[1,1,1,1,1,1]")
+    raw.close()
+
+
+def test_the_charge_is_on_disk_before_the_body_runs(path: Path) -> None:
+    with Ledger(path) as ledger, ledger.spend(gaussian(), "tables", 1), Ledger(path) as other:
+        (entry,) = other.charges
+        assert entry.released is None
+        assert other.spent == Cost(1.0, 1e-5)
+
+
+def test_a_failed_release_keeps_its_charge(path: Path) -> None:
+    with Ledger(path) as ledger:
+        with pytest.raises(KeyboardInterrupt), ledger.spend(gaussian(), "tables", 1):
+            raise KeyboardInterrupt
+        assert ledger.charges[0].released is None
+        assert ledger.remaining == Cost(1.0, 2e-5)
+
+
+def test_overspending_is_refused_and_charges_nothing(path: Path) -> None:
+    with Ledger(path) as ledger:
+        spend(ledger, round=1)
+        spend(ledger, gaussian(epsilon=0.6), round=2)
+        with pytest.raises(BudgetError) as caught:
+            spend(ledger, gaussian(epsilon=0.5), round=3)
+        assert str(caught.value) == (
+            f"{path}: the budget of client 'north' is epsilon 2, delta 3e-05, of which epsilon 1.6, delta 2e-05 is "
+            "spent; a charge of epsilon 0.5, delta 1e-05 does not fit"
+        )
+        with pytest.raises(BudgetError, match="does not fit"):
+            spend(ledger, gaussian(epsilon=0.1, delta=2e-5), round=3)
+        assert len(ledger.charges) == 2
+        spend(ledger, gaussian(epsilon=0.4), round=3)
+        assert ledger.remaining == Cost(0.0, 0.0)
+
+
+def test_sums_are_exact_on_the_numbers_as_written(tmp_path: Path) -> None:
+    with Ledger.create(tmp_path / "l", client="a", epsilon=0.3, delta=0.3) as ledger:
+        for number in (1, 2, 3):
+            spend(ledger, gaussian(epsilon=0.1, delta=0.1), round=number)  # as floats, 0.1 + 0.1 + 0.1 > 0.3
+        with pytest.raises(BudgetError, match="does not fit"):
+            spend(ledger, gaussian(epsilon=1e-300, delta=1e-300), round=4)
+
+
+def test_a_round_is_charged_twice_only_if_told(path: Path) -> None:
+    with Ledger(path) as ledger:
+        spend(ledger, round=1)
+        with pytest.raises(
+            BudgetError, match=r"round 1 of client 'north' was released on .*; charging it again must be"
+        ):
+            spend(ledger, round=1)
+        with pytest.raises(ZeroDivisionError), ledger.spend(gaussian(), "tables", 1, again=True):
+            raise ZeroDivisionError
+        with pytest.raises(
+            BudgetError, match="round 1 of client 'north' was charged, but its release was not completed"
+        ):
+            spend(ledger, round=1)
+        assert ledger.spent == Cost(2.0, 2e-5)
+
+
+def test_charges_outside_the_rounds_do_not_collide(path: Path) -> None:
+    with Ledger(path) as ledger:
+        spend(ledger)
+        spend(ledger)
+        assert [charge.round for charge in ledger.charges] == [None, None]
+
+
+def test_another_adjacency_is_refused(path: Path) -> None:
+    with (
+        Ledger(path) as ledger,
+        pytest.raises(BudgetError, match="the budget is for adjacency add-remove, got a charge"),
+    ):
+        spend(ledger, gaussian(adjacency="replace-one"))
+
+
+def test_exact_releases_must_be_declared_and_are_recorded_apart(path: Path) -> None:
+    with Ledger(path) as ledger:
+        with pytest.raises(BudgetError, match="must be declared non-private explicitly"):
+            spend(ledger, exact_plan(), round=1)
+        assert ledger.charges == ()
+        spend(ledger, exact_plan(), round=1, non_private=True)
+        (entry,) = ledger.charges
+        assert not entry.private
+        assert entry.cost.epsilon == float("inf")
+        assert ledger.spent == Cost(0.0, 0.0)
+        spend(ledger, round=2)
+        assert ledger.spent == Cost(1.0, 1e-5)
+
+
+@pytest.mark.parametrize("purpose", ["", "a\nb"])
+def test_a_purpose_is_one_line(path: Path, purpose: str) -> None:
+    with (
+        Ledger(path) as ledger,
+        pytest.raises(BudgetError, match="purpose must be printable"),
+        ledger.spend(gaussian(), purpose),
+    ):
+        pass
+
+
+def test_checking_charges_nothing(path: Path) -> None:
+    with Ledger(path) as ledger:
+        ledger.check(gaussian(), round=1)
+        with pytest.raises(BudgetError, match="does not fit"):
+            ledger.check(gaussian(epsilon=3.0), round=1)
+        assert ledger.charges == ()
+
+
+def test_another_accountant_can_take_over(path: Path) -> None:
+    class Largest(SequentialComposition):
+        """Charges the largest cost only, as for data sets that are disjoint."""
+
+        def fits(self, costs: Any, budget: Cost) -> bool:
+            return max(cost.epsilon for cost in costs) <= budget.epsilon
+
+    with Ledger(path, accountant=Largest()) as ledger:
+        for number in range(1, 6):
+            spend(ledger, gaussian(epsilon=2.0), round=number)
+        with pytest.raises(BudgetError, match="does not fit"):
+            spend(ledger, gaussian(epsilon=2.1), round=6)
+
+
+costs = st.builds(Cost, st.floats(0, 10), st.floats(0, 1e-3))
+
+
+@given(st.lists(costs, max_size=8), costs)
+def test_what_fits_is_what_adds_up(spent: list[Cost], budget: Cost) -> None:
+    rule = SequentialComposition()
+    total = rule.total(spent)
+    if rule.fits(spent, budget):
+        assert total.epsilon <= budget.epsilon * (1 + 1e-12)
+        assert total.delta <= budget.delta * (1 + 1e-12)
+    else:
+        assert total.epsilon >= budget.epsilon * (1 - 1e-12) or total.delta >= budget.delta * (1 - 1e-12)
+    assert rule.fits(spent, Cost(float("inf"), 1.0))
+    assert rule.fits([], budget)
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(-1.0, 0.0), (float("nan"), 0.0), (1.0, -0.1), (1.0, 1.1)])
+def test_costs_that_are_none(epsilon: float, delta: float) -> None:
+    with pytest.raises(PrivacyError):
+        Cost(epsilon, delta)
+
+
+# Files
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "delta"),
+    [(0.0, 0.0), (-1.0, 0.0), (float("inf"), 0.0), (float("nan"), 0.0), (1.0, 1.0), (1.0, -1e-9), (1.0, float("nan"))],
+)
+def test_budgets_that_are_refused_leave_no_file(tmp_path: Path, epsilon: float, delta: float) -> None:
+    with pytest.raises(BudgetError, match="the budget's"):
+        Ledger.create(tmp_path / "l", client="a", epsilon=epsilon, delta=delta)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_names_and_adjacencies_that_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ReleaseError, match="client: "):
+        Ledger.create(tmp_path / "l", client="", epsilon=1.0, delta=0.0)
+    with pytest.raises(BudgetError, match="adjacency must be one of"):
+        Ledger.create(tmp_path / "l", client="a", epsilon=1.0, delta=0.0, adjacency="both")  # type: ignore[arg-type]
+
+
+def test_a_ledger_is_not_made_twice_nor_its_budget_changed(path: Path) -> None:
+    with pytest.raises(BudgetError, match="the ledger exists already"):
+        Ledger.create(path, client="north", epsilon=9.0, delta=0.1)
+    with Ledger.open_or_create(path, client="north", epsilon=9.0, delta=0.1) as ledger:
+        assert ledger.budget == Cost(2.0, 3e-5)
+
+
+def test_open_or_create_makes_what_is_not_there(tmp_path: Path) -> None:
+    (tmp_path / "empty").touch()  # what a crash while making it can leave
+    for name in ("new", "empty"):
+        with Ledger.open_or_create(tmp_path / name, client="a", epsilon=1.0, delta=0.0) as ledger:
+            assert ledger.budget == Cost(1.0, 0.0)
+    with pytest.raises(BudgetError, match="unable to open"):
+        Ledger.open_or_create(tmp_path / "no" / "l", client="a", epsilon=1.0, delta=0.0)
+
+
+def execute(path: Path, *statements: str) -> None:
+    connection = sqlite3.connect(path)
+    with connection:
+        for statement in statements:
+            connection.execute(statement)
+    connection.close()
+
+
+def cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:5000])
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (lambda path: path.unlink(), "expected a ledger, got no such file"),
+        (
+            lambda path: path.write_text("a,b\n1,2\n" * 100),
+            "expected a ledger, got a file that is not one or is damaged",
+        ),
+        (lambda path: path.write_bytes(b""), "expected a ledger, got another kind of database"),
+        (lambda path: execute(path, "PRAGMA application_id = 7"), "expected a ledger, got another kind of database"),
+        (lambda path: execute(path, "PRAGMA user_version = 2"), "expected a ledger of version 1, got version 2"),
+        (lambda path: execute(path, "PRAGMA user_version = 0"), "expected a ledger of version 1, got version 0"),
+        (lambda path: execute(path, "DELETE FROM ledger"), "expected a ledger, got one without a budget"),
+        (lambda path: execute(path, "DROP TABLE ledger"), "the ledger cannot be used: no such table: ledger"),
+        (cut, "damaged"),
+    ],
+)
+def test_files_that_are_no_ledger(path: Path, damage: Callable[[Path], Any], message: str) -> None:
+    damage(path)
+    with pytest.raises(BudgetError) as caught:
+        Ledger(path)
+    assert str(caught.value).startswith(f"{path}: ")
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_folder_is_no_ledger(tmp_path: Path) -> None:
+    with pytest.raises(BudgetError, match="got a folder"):
+        Ledger(tmp_path)
+
+
+def test_a_damaged_entry_is_no_free_release(path: Path) -> None:
+    with Ledger(path) as ledger:
+        spend(ledger, round=1)
+    execute(path, "UPDATE charge SET epsilon = -5")
+    with (
+        Ledger(path) as ledger,
+        pytest.raises(BudgetError, match="charge 1: expected epsilon and delta, got a damaged entry"),
+    ):
+        spend(ledger, round=2)
+
+
+def test_the_ledger_of_another_client_is_refused(path: Path) -> None:
+    with pytest.raises(BudgetError, match="expected the ledger of client 'south', got that of 'north'"):
+        Ledger(path, client="south")
+
+
+def test_paths_with_odd_characters(tmp_path: Path) -> None:
+    path = tmp_path / "St. Mary's ?mode=memory #1 %41 ü.ledger"
+    with Ledger.create(path, client="a", epsilon=1.0, delta=1e-5) as ledger:
+        spend(ledger, round=1)
+    assert [entry.name for entry in tmp_path.iterdir()] == [path.name]
+
+
+# Other processes
+
+
+def test_a_lock_that_is_not_given_up_is_an_error(path: Path) -> None:
+    with Ledger(path, timeout=0.05) as ledger:
+        other = sqlite3.connect(path, isolation_level=None)
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(BudgetError, match="another process has held the ledger for too long"):
+            spend(ledger, round=1)
+        other.execute("ROLLBACK")
+        other.close()
+        spend(ledger, round=1)
+
+
+RACER = """
+import sys
+from release_samples import gaussian
+from fedsel.errors import BudgetError
+from fedsel.privacy.ledger import Ledger
+print("ready", flush=True)
+for line in sys.stdin:
+    with Ledger(line.strip(), client="north") as ledger:
+        print("open", flush=True)
+        sys.stdin.readline()
+        try:
+            with ledger.spend(gaussian(), "tables", again=True):
+                print("spent", flush=True)
+        except BudgetError as error:
+            assert "does not fit" in str(error), error
+            print("refused", flush=True)
+"""
+
+
+def test_of_two_processes_racing_for_the_last_budget_one_wins(tmp_path: Path) -> None:
+    racers = [
+        subprocess.Popen(
+            [sys.executable, "-c", RACER],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            cwd=Path(__file__).parent.parent,
+        )
+        for _ in range(2)
+    ]
+
+    def tell(text: str) -> None:
+        for racer in racers:
+            assert racer.stdin is not None
+            racer.stdin.write(f"{text}\n")
+            racer.stdin.flush()
+
+    def hear() -> list[str]:
+        return sorted(racer.stdout.readline().strip() for racer in racers if racer.stdout is not None)
+
+    try:
+        assert hear() == ["ready", "ready"]
+        for number in range(20):
+            path = tmp_path / f"{number}.ledger"
+            Ledger.create(path, client="north", epsilon=1.5, delta=1e-4).close()
+            tell(str(path))
+            assert hear() == ["open", "open"]
+            tell("go")
+            assert hear() == ["refused", "spent"]
+            with Ledger(path) as ledger:
+                assert len(ledger.charges) == 1
+    finally:
+        for racer in racers:
+            racer.communicate()
+    assert [racer.returncode for racer in racers] == [0, 0]
