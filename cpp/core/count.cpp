@@ -95,6 +95,56 @@ struct Histogram {
   }
 };
 
+// keys[r] = sum of code times stride over the V variables; the first column's stride is 1. V is a constant so that the
+// sum stays in registers.
+template <std::size_t V, class Key>
+void fuse(const Key* const* columns, const Key* strides, std::size_t count, Key* keys) {
+  for (std::size_t r = 0; r < count; ++r) {
+    Key key = columns[0][r];
+    for (std::size_t i = 1; i < V; ++i) key = static_cast<Key>(key + columns[i][r] * strides[i]);
+    keys[r] = key;
+  }
+}
+
+// Cell numbers of a block of rows in a joint table. More than kFused variables are added one by one.
+template <class Key>
+void make_keys(const Key* codes, const VariableSet& variables, const std::vector<std::uint32_t>& strides,
+               std::size_t count, Key* keys) {
+  constexpr std::size_t kFused = 6;
+  const std::size_t size = variables.size(), fused = std::min(size, kFused);
+  const Key* columns[kFused];
+  Key steps[kFused];
+  for (std::size_t i = 0; i < fused; ++i) {
+    columns[i] = codes + variables[size - 1 - i] * kBlock;
+    steps[i] = static_cast<Key>(strides[size - 1 - i]);
+  }
+  switch (fused) {
+    case 1:
+      fuse<1>(columns, steps, count, keys);
+      break;
+    case 2:
+      fuse<2>(columns, steps, count, keys);
+      break;
+    case 3:
+      fuse<3>(columns, steps, count, keys);
+      break;
+    case 4:
+      fuse<4>(columns, steps, count, keys);
+      break;
+    case 5:
+      fuse<5>(columns, steps, count, keys);
+      break;
+    default:
+      fuse<6>(columns, steps, count, keys);
+      break;
+  }
+  for (std::size_t i = fused; i < size; ++i) {
+    const Key* column = codes + variables[size - 1 - i] * kBlock;
+    const Key step = static_cast<Key>(strides[size - 1 - i]);
+    for (std::size_t r = 0; r < count; ++r) keys[r] = static_cast<Key>(keys[r] + column[r] * step);
+  }
+}
+
 // Counts all rows into the joints' histograms; Key must hold every code and every cell number.
 template <class Key>
 void count_rows(const std::vector<CodeColumn>& columns, std::size_t rows, const std::vector<std::uint32_t>& domain,
@@ -110,12 +160,7 @@ void count_rows(const std::vector<CodeColumn>& columns, std::size_t rows, const 
     for (std::size_t j = 0; j < joints.size(); ++j) {
       Histogram& histogram = histograms[j];
       const auto& variables = joints[j].variables;
-      std::copy_n(codes.data() + variables.back() * kBlock, count, keys.begin());  // the last stride is 1
-      for (std::size_t i = 0; i + 1 < variables.size(); ++i) {
-        const Key* column = codes.data() + variables[i] * kBlock;
-        const Key stride = static_cast<Key>(histogram.strides[i]);
-        for (std::size_t r = 0; r < count; ++r) keys[r] = static_cast<Key>(keys[r] + column[r] * stride);
-      }
+      make_keys(codes.data(), variables, histogram.strides, count, keys.data());
       std::uint32_t *even = histogram.even.data(), *odd = histogram.odd.data();
       std::size_t r = 0;
       for (; r + 1 < count; r += 2) {

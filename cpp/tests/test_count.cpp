@@ -74,6 +74,28 @@ TEST_CASE("counts equal a loop over rows, for all code types and strides") {
   }
 }
 
+TEST_CASE("joints of many binary variables") {
+  std::mt19937 random(5);
+  const std::vector<std::uint32_t> domain(14, 2);
+  std::vector<std::vector<std::uint8_t>> codes(14, std::vector<std::uint8_t>(40000));
+  std::vector<CodeColumn> columns;
+  for (auto& column : codes) {
+    for (auto& code : column) code = random() % 3 == 0;
+    columns.push_back({column.data(), 1, CodeType::u8});
+  }
+  std::vector<VariableSet> sets;
+  for (std::uint32_t a = 0; a < 14; ++a)
+    for (std::uint32_t b = a + 1; b < 14; ++b) sets.push_back({a, b});
+  CHECK(cover(domain, sets, 8192)[0].variables.size() == 13);
+  std::vector<std::int64_t> counts(4 * sets.size());
+  count_marginals(columns, 40000, domain, sets, counts.data());
+  for (std::size_t s = 0; s < sets.size(); ++s) {
+    std::int64_t expected[4] = {};
+    for (std::size_t r = 0; r < 40000; ++r) ++expected[codes[sets[s][0]][r] * 2 + codes[sets[s][1]][r]];
+    CHECK(std::equal(expected, expected + 4, counts.begin() + static_cast<std::ptrdiff_t>(4 * s)));
+  }
+}
+
 TEST_CASE("tables of more than 2^16 cells use wide keys") {
   std::mt19937 random(4);
   const std::vector<std::uint32_t> domain{500, 400};

@@ -1,0 +1,213 @@
+"""The one thing that leaves a client: the noisy counts of its tables, with the promise they carry."""
+
+from __future__ import annotations
+
+import math
+import unicodedata
+from dataclasses import dataclass
+from typing import get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from fedsel.errors import ReleaseError
+from fedsel.privacy.plan import Accounting, Adjacency, Mechanism, NoisePlan
+from fedsel.schema import Schema
+from fedsel.tables import Workload
+
+COUNT_BOUND = 2**40
+"""Largest magnitude of a count: far above any client's records, far enough below 2**63 to sum over every client."""
+
+MAX_CELLS = 2_000_000
+"""Most cells of a release, so that a hostile file cannot ask for more memory than a real one."""
+
+MAX_CLIENT_NAME = 200
+MAX_ROUND = 1_000_000
+MAX_SCALE_INTEGER = 2**62  # numerators and weights beyond this would not fit the double that states the scale
+
+
+def check_client_name(name: object) -> str:
+    """Return a client's name unchanged, or refuse it.
+
+    A name is 1 to 200 printable characters, without white space at its ends, in Unicode normal form C: two names that
+    look alike are then the same name.
+
+    Raises
+    ------
+    ReleaseError
+        If the name does not fit.
+    """
+    if not isinstance(name, str):
+        raise ReleaseError(f"client: expected a name (str), got {type(name).__name__}")
+    if not 1 <= len(name) <= MAX_CLIENT_NAME:
+        raise ReleaseError(f"client: a name must have 1 to {MAX_CLIENT_NAME} characters, got {len(name)}")
+    if not name.isprintable() or name != name.strip():
+        raise ReleaseError(f"client: a name must be printable and neither start nor end with a space, got {name!r}")
+    if unicodedata.normalize("NFC", name) != name:
+        raise ReleaseError(f"client: a name must be in Unicode normal form C, got {name!r}")
+    return name
+
+
+def check_round(number: object) -> int:
+    """Return a round's number (an integer from 1) unchanged, or raise `ReleaseError`."""
+    if isinstance(number, bool) or not isinstance(number, int) or not 1 <= number <= MAX_ROUND:
+        raise ReleaseError(f"round: expected an integer between 1 and {MAX_ROUND}, got {number!r}")
+    return number
+
+
+def check_plan(plan: NoisePlan, tables: int) -> None:
+    """Refuse a plan that no release may carry.
+
+    Raises
+    ------
+    ReleaseError
+        If a name is unknown, epsilon or delta is out of range, the parts contradict each other, or the number of
+        weights is not the number of tables.
+    """
+    for field, value, known in (
+        ("mechanism", plan.mechanism, get_args(Mechanism)),
+        ("adjacency", plan.adjacency, get_args(Adjacency)),
+        ("accounting", plan.accounting, get_args(Accounting)),
+    ):
+        if value not in known:
+            raise ReleaseError(f"{field}: expected one of {', '.join(known)}, got {value!r}")
+    exact = plan.mechanism == "none"
+    if (plan.accounting == "none") != exact:
+        raise ReleaseError(f"accounting: mechanism {plan.mechanism!r} does not go with accounting {plan.accounting!r}")
+    if not plan.epsilon > 0:
+        raise ReleaseError(f"epsilon: expected a number above 0, got {plan.epsilon!r}")
+    if math.isinf(plan.epsilon) != exact:
+        raise ReleaseError(f"epsilon: {plan.epsilon!r} does not go with mechanism {plan.mechanism!r}")
+    if not 0 <= plan.delta < 1:
+        raise ReleaseError(f"delta: expected a number of [0, 1), got {plan.delta!r}")
+    if plan.mechanism == "discrete-gaussian" and plan.delta == 0:
+        raise ReleaseError("delta: the discrete Gaussian needs a number above 0, got 0")
+    if plan.accounting == "pure" and plan.delta != 0:
+        raise ReleaseError(f"delta: pure accounting states delta = 0, got {plan.delta!r}")
+    if len(plan.weights) != tables:
+        raise ReleaseError(f"weights: expected {tables}, one per table, got {len(plan.weights)}")
+    if max(plan.numerator, *plan.weights) > MAX_SCALE_INTEGER:
+        raise ReleaseError("noise scale: numerator and weights must be at most 2**62")
+
+
+@dataclass(frozen=True, eq=False)
+class Release:
+    """Noisy counts of one client's tables. Public once written.
+
+    Parameters
+    ----------
+    client : str
+        Name of the client.
+    schema : Schema
+        What the categories mean.
+    workload : Workload
+        Which tables, over the schema's variables.
+    counts : ndarray of int64, shape (cells,)
+        Noisy counts in records, all tables one after another; may be negative. Kept as a read-only copy.
+    plan : NoisePlan
+        Mechanism, scale of every table, adjacency and guarantee.
+    round : int
+        Round of the protocol, from 1.
+    seeded : bool
+        Whether the noise came from a seeded generator: experiments only, since whoever knows the seed can remove it.
+    rows : int or None
+        Number of records, only where the schema declares sizes public and the adjacency is replace-one.
+
+    Raises
+    ------
+    ReleaseError
+        If a part is out of range or two parts contradict each other.
+    """
+
+    client: str
+    schema: Schema
+    workload: Workload
+    counts: npt.NDArray[np.int64]
+    plan: NoisePlan
+    round: int = 1
+    seeded: bool = False
+    rows: int | None = None
+
+    def __post_init__(self) -> None:
+        check_client_name(self.client)
+        check_round(self.round)
+        check_workload(self.workload, self.schema)
+        check_plan(self.plan, len(self.workload.sets))
+        if not isinstance(self.seeded, bool):
+            raise ReleaseError(f"seeded: expected true or false, got {self.seeded!r}")
+        object.__setattr__(self, "counts", _checked_counts(self.counts, self.workload, exact=self.exact))
+        check_rows(self.rows, self.schema, self.plan)
+
+    @property
+    def exact(self) -> bool:
+        """Whether the counts are exact, that is: not private at all."""
+        return self.plan.mechanism == "none"
+
+    def table(self, index: int) -> npt.NDArray[np.int64]:
+        """Return the counts of one table, in its own shape (a read-only view)."""
+        first, last = self.workload.offsets[index : index + 2]
+        return self.counts[first:last].reshape(self.workload.shapes[index])
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Release):
+            return NotImplemented
+        return (
+            (self.client, self.round, self.seeded, self.rows, self.plan, self.workload)
+            == (other.client, other.round, other.seeded, other.rows, other.plan, other.workload)
+            and self.schema.fingerprint == other.schema.fingerprint
+            and bool(np.array_equal(self.counts, other.counts))
+        )
+
+    __hash__ = None  # type: ignore[assignment]  # equality looks at the counts, an array
+
+
+def check_workload(workload: Workload, schema: Schema) -> None:
+    """Refuse a workload that is not over the schema's variables, or too large.
+
+    Raises
+    ------
+    ReleaseError
+        If names or domain sizes differ, or there are more than `MAX_CELLS` cells.
+    """
+    if workload.names != tuple(schema.names):
+        raise ReleaseError(f"workload: expected the schema's variables {schema.names}, got {workload.names}")
+    if workload.domain != tuple(schema.domain):
+        raise ReleaseError(f"workload: expected the schema's domain sizes {schema.domain}, got {workload.domain}")
+    # Python integers: the product of three hostile domain sizes may pass 2**63, which `workload.cells` could not hold.
+    cells = sum(math.prod(shape) for shape in workload.shapes)
+    if cells > MAX_CELLS:
+        raise ReleaseError(f"workload: a release holds at most {MAX_CELLS} cells, got {cells}")
+
+
+def check_rows(rows: object, schema: Schema, plan: NoisePlan) -> None:
+    """Refuse a number of records that may not be published.
+
+    Raises
+    ------
+    ReleaseError
+        If it is given although the schema hides sizes or the adjacency protects them, or is out of range.
+    """
+    if rows is None:
+        return
+    if isinstance(rows, bool) or not isinstance(rows, int) or not 0 <= rows <= COUNT_BOUND:
+        raise ReleaseError(f"rows: expected an integer between 0 and {COUNT_BOUND}, got {rows!r}")
+    if schema.sizes != "public":
+        raise ReleaseError("rows: the schema does not declare sizes public, so a release must not state them")
+    if plan.adjacency != "replace-one":
+        raise ReleaseError(f"rows: adjacency {plan.adjacency} protects the size, only replace-one allows to state it")
+
+
+def _checked_counts(counts: npt.NDArray[np.int64], workload: Workload, *, exact: bool) -> npt.NDArray[np.int64]:
+    if not isinstance(counts, np.ndarray) or counts.dtype != np.int64:
+        raise ReleaseError(f"counts: expected an array of int64, got {getattr(counts, 'dtype', type(counts).__name__)}")
+    if counts.shape != (workload.cells,):
+        raise ReleaseError(f"counts: expected shape ({workload.cells},), got {counts.shape}")
+    lowest, highest = int(counts.min()), int(counts.max())
+    if lowest < -COUNT_BOUND or highest > COUNT_BOUND:
+        worst = lowest if lowest < -COUNT_BOUND else highest
+        raise ReleaseError(f"counts: expected between -2**40 and 2**40, got {worst}")
+    if exact and lowest < 0:
+        raise ReleaseError(f"counts: an exact release has no negative count, got {lowest}")
+    copy = counts.copy()
+    copy.setflags(write=False)
+    return copy
