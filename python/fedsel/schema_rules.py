@@ -201,14 +201,14 @@ def checked_labels(values: object, count: int, *, reserved: bool, where: str) ->
 
 def checked_missing_values(values: object, where: str) -> tuple[str, ...]:
     """Return the texts that stand for missing values as a tuple, or refuse them."""
-    texts: list[str] = []
+    texts: dict[str, None] = {}  # a set that keeps the order
     for item in _items(values, f"{where}: missing_values"):
         if not isinstance(item, str):
             raise SchemaError(f"{where}: missing_values must be texts, got {item!r}; write it in quotes")
         check_name(item, f"{where}: a missing value")
         if item in texts:
             raise SchemaError(f"{where}: the missing value {item!r} occurs twice")
-        texts.append(item)
+        texts[item] = None
     return tuple(texts)
 
 
