@@ -90,6 +90,12 @@ void register_loss(py::module_& m) {
       .def(py::init(&make_model), py::arg("counts"), py::arg("tables"), py::arg("weights"), py::arg("level") = "auto")
       .def_property_readonly("clients", &LossModel::clients)
       .def_property_readonly("level", [](const LossModel& model) { return std::string(name_of(model.level())); })
+      .def(
+          "reweighted",
+          [](const LossModel& model, const Components& weights) {
+            return std::make_shared<LossModel>(model.reweighted(weights));
+          },
+          py::arg("weights"))
       .def("information", &information, py::arg("members"))
       .def("components", &components, py::arg("federations"), py::arg("threads") = 1);
   py::class_<State>(m, "FederationState", "A federation whose sums follow swaps.")

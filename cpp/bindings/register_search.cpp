@@ -2,10 +2,14 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
+#include <algorithm>
+#include <cmath>
 #include <memory>
 #include <stdexcept>
+#include <tuple>
 
 #include "anneal.hpp"
+#include "baselines.hpp"
 #include "enumerate.hpp"
 #include "expand.hpp"
 #include "watched.hpp"
@@ -16,10 +20,45 @@ using fedsel_bindings::run_watched;
 
 namespace {
 
-void check_k(const LossModel& model, std::size_t k) {
-  if (k < 1 || k > model.clients())
-    throw std::invalid_argument("k must be between 1 and " + std::to_string(model.clients()) + ", got " +
-                                std::to_string(k));
+using Amounts = std::tuple<std::vector<std::int64_t>, std::int64_t, std::int64_t>;  // amounts, lower, upper
+
+// A problem and the model it refers to.
+struct BoundProblem {
+  std::shared_ptr<LossModel> model;
+  Problem problem;
+
+  BoundProblem(std::shared_ptr<LossModel> m, std::size_t k, Members fixed, Members free,
+               const std::vector<Amounts>& constraints, Members fallback)
+      : model(std::move(m)),
+        problem(*model, k, std::move(fixed), std::move(free), convert(constraints), std::move(fallback)) {}
+
+  static std::vector<LinearConstraint> convert(const std::vector<Amounts>& constraints) {
+    std::vector<LinearConstraint> result;
+    for (const auto& [amounts, lower, upper] : constraints) result.push_back({amounts, lower, upper});
+    return result;
+  }
+};
+
+// Federations to start from: checked, and with the fixed members first, as the searches want them.
+std::vector<Members> starts_of(const Problem& problem, std::vector<Members> starts) {
+  for (auto& start : starts) {
+    if (start.size() != problem.k())
+      throw std::invalid_argument("an initial federation must have k = " + std::to_string(problem.k()) +
+                                  " members, got " + std::to_string(start.size()));
+    const Federation check(problem.model(), start);
+    std::sort(start.begin(), start.end());
+    const Members& fixed = problem.fixed();
+    if (!std::includes(start.begin(), start.end(), fixed.begin(), fixed.end()))
+      throw std::invalid_argument("an initial federation lacks a fixed member");
+    const auto chosen = std::stable_partition(start.begin(), start.end(), [&](std::uint32_t client) {
+      return std::binary_search(fixed.begin(), fixed.end(), client);
+    });
+    if (!std::includes(problem.free().begin(), problem.free().end(), chosen, start.end()))
+      throw std::invalid_argument("an initial federation has a member that is excluded");
+    if (Balance(problem, start).violation() > 0.0)
+      throw std::invalid_argument("an initial federation does not meet the constraints");
+  }
+  return starts;
 }
 
 py::dict describe(const Leaderboard& board, const Control& control) {
@@ -32,42 +71,68 @@ py::dict describe(const Leaderboard& board, const Control& control) {
   return result;
 }
 
-py::dict bind_enumerate(const LossModel& model, std::size_t k, std::size_t keep, std::size_t threads, double time_limit,
+py::dict bind_enumerate(const BoundProblem& bound, std::size_t keep, std::size_t threads, double time_limit,
                         const py::object& progress) {
-  check_k(model, k);
   Control control(time_limit);
-  const auto result = run_watched(control, progress, [&](Control& c) { return enumerate(model, k, keep, threads, c); });
+  const auto result =
+      run_watched(control, progress, [&](Control& c) { return enumerate(bound.problem, keep, threads, c); });
   py::dict out = describe(result.board, control);
   out["complete"] = result.complete;
   return out;
 }
 
-py::dict bind_expand(const LossModel& model, std::size_t k, std::size_t random_starts, std::size_t keep,
-                     std::size_t threads, std::uint64_t seed, double time_limit, const py::object& progress) {
-  check_k(model, k);
+py::dict bind_expand(const BoundProblem& bound, std::size_t random_starts, std::size_t keep, std::size_t threads,
+                     std::uint64_t seed, double time_limit, const py::object& progress) {
   Control control(time_limit);
   const auto result = run_watched(
-      control, progress, [&](Control& c) { return expand(model, {k, random_starts, keep, threads, seed}, c); });
+      control, progress, [&](Control& c) { return expand(bound.problem, {random_starts, keep, threads, seed}, c); });
   py::dict out = describe(result.board, control);
   out["swap_optimal"] = result.swap_optimal;
   return out;
 }
 
-py::dict bind_anneal(const LossModel& model, std::size_t k, std::vector<double> temperatures,
-                     std::size_t evaluations_per_level, std::size_t max_evaluations, std::size_t chains,
-                     std::size_t keep, std::size_t threads, std::uint64_t seed, std::vector<Members> initial_states,
-                     double time_limit, const py::object& progress) {
-  check_k(model, k);
+py::dict bind_greedy(const BoundProblem& bound, std::size_t keep, std::uint64_t seed, double time_limit,
+                     const py::object& progress) {
+  Control control(time_limit);
+  const auto result = run_watched(control, progress, [&](Control& c) { return greedy(bound.problem, keep, seed, c); });
+  py::dict out = describe(result.board, control);
+  out["swap_optimal"] = result.swap_optimal;
+  return out;
+}
+
+py::dict bind_descend(const BoundProblem& bound, std::vector<Members> starts, std::size_t random_starts,
+                      std::size_t keep, std::size_t threads, std::uint64_t seed, double time_limit,
+                      const py::object& progress) {
+  const auto checked = starts_of(bound.problem, std::move(starts));
+  if (checked.empty() && random_starts == 0) throw std::invalid_argument("descent needs at least one start");
+  Control control(time_limit);
+  const auto result = run_watched(control, progress, [&](Control& c) {
+    return descend(bound.problem, checked, random_starts, keep, threads, seed, c);
+  });
+  py::dict out = describe(result.board, control);
+  out["swap_optimal"] = result.swap_optimal;
+  return out;
+}
+
+py::dict bind_anneal(const BoundProblem& bound, std::vector<double> temperatures, std::size_t evaluations_per_level,
+                     std::size_t max_evaluations, std::size_t chains, std::size_t keep, std::size_t threads,
+                     std::uint64_t seed, std::vector<Members> initial_states, double time_limit,
+                     const py::object& progress) {
   if (!initial_states.empty() && initial_states.size() != chains)
     throw std::invalid_argument("initial states must be one a chain, got " + std::to_string(initial_states.size()) +
                                 " for " + std::to_string(chains) + " chains");
-  for (const auto& state : initial_states)
-    if (state.size() != k) throw std::invalid_argument("an initial state must have k members");
+  for (double temperature : temperatures)
+    if (!(temperature > 0.0)) throw std::invalid_argument("temperatures must be positive");
+  const AnnealingOptions options{std::move(temperatures),
+                                 evaluations_per_level,
+                                 max_evaluations,
+                                 chains,
+                                 keep,
+                                 threads,
+                                 seed,
+                                 starts_of(bound.problem, std::move(initial_states))};
   Control control(time_limit);
-  const AnnealingOptions options{
-      k,    std::move(temperatures),  evaluations_per_level, max_evaluations, chains, keep, threads,
-      seed, std::move(initial_states)};
-  const auto result = run_watched(control, progress, [&](Control& c) { return anneal(model, options, c); });
+  const auto result = run_watched(control, progress, [&](Control& c) { return anneal(bound.problem, options, c); });
   py::dict out = describe(result.board, control);
   py::list chains_out;
   for (const auto& chain : result.chains)
@@ -76,15 +141,48 @@ py::dict bind_anneal(const LossModel& model, std::size_t k, std::vector<double> 
   return out;
 }
 
+// Losses of federations at random, and of all that one swap makes of them: what a schedule is fitted to.
+py::array_t<double> bind_swap_gaps(const BoundProblem& bound, std::size_t count, std::uint64_t seed) {
+  const Problem& problem = bound.problem;
+  std::vector<double> gaps;
+  {
+    py::gil_scoped_release release;
+    Philox random(seed, ~std::uint64_t{0});
+    Evaluator evaluator(problem.model());
+    AlignedVector<std::int32_t> trial(problem.model().stride(), 0);
+    for (std::size_t i = 0; i < count && problem.choices() > 0 && problem.free().size() > problem.choices(); ++i) {
+      const Federation federation(problem.model(), problem.random_start(random));
+      const std::size_t position = problem.fixed().size() + random.below(static_cast<std::uint32_t>(problem.choices()));
+      std::uint32_t in;
+      do in = problem.free()[random.below(static_cast<std::uint32_t>(problem.free().size()))];
+      while (federation.contains(in));
+      evaluator.exchange(federation.sums(), federation.members()[position], in, trial.data());
+      gaps.push_back(std::abs(evaluator.loss(trial.data()) - evaluator.loss(federation.sums())));
+    }
+  }
+  py::array_t<double> out(static_cast<py::ssize_t>(gaps.size()));
+  std::copy(gaps.begin(), gaps.end(), out.mutable_data());
+  return out;
+}
+
 }  // namespace
 
 void register_search(py::module_& m) {
+  py::class_<BoundProblem>(m, "Problem", "What a search may choose.")
+      .def(py::init<std::shared_ptr<LossModel>, std::size_t, Members, Members, const std::vector<Amounts>&, Members>(),
+           py::arg("model"), py::arg("k"), py::kw_only(), py::arg("fixed"), py::arg("free"), py::arg("constraints"),
+           py::arg("fallback"));
   m.def("binomial", &binomial, py::arg("n"), py::arg("k"), "Number of k-subsets, saturating at 2^64 - 1.");
-  m.def("enumerate", &bind_enumerate, py::arg("model"), py::arg("k"), py::kw_only(), py::arg("keep"),
-        py::arg("threads"), py::arg("time_limit"), py::arg("progress"));
-  m.def("expand", &bind_expand, py::arg("model"), py::arg("k"), py::kw_only(), py::arg("random_starts"),
+  m.def("swap_gaps", &bind_swap_gaps, py::arg("problem"), py::kw_only(), py::arg("count"), py::arg("seed"));
+  m.def("enumerate", &bind_enumerate, py::arg("problem"), py::kw_only(), py::arg("keep"), py::arg("threads"),
+        py::arg("time_limit"), py::arg("progress"));
+  m.def("expand", &bind_expand, py::arg("problem"), py::kw_only(), py::arg("random_starts"), py::arg("keep"),
+        py::arg("threads"), py::arg("seed"), py::arg("time_limit"), py::arg("progress"));
+  m.def("greedy", &bind_greedy, py::arg("problem"), py::kw_only(), py::arg("keep"), py::arg("seed"),
+        py::arg("time_limit"), py::arg("progress"));
+  m.def("descend", &bind_descend, py::arg("problem"), py::kw_only(), py::arg("starts"), py::arg("random_starts"),
         py::arg("keep"), py::arg("threads"), py::arg("seed"), py::arg("time_limit"), py::arg("progress"));
-  m.def("anneal", &bind_anneal, py::arg("model"), py::arg("k"), py::kw_only(), py::arg("temperatures"),
+  m.def("anneal", &bind_anneal, py::arg("problem"), py::kw_only(), py::arg("temperatures"),
         py::arg("evaluations_per_level"), py::arg("max_evaluations"), py::arg("chains"), py::arg("keep"),
         py::arg("threads"), py::arg("seed"), py::arg("initial_states"), py::arg("time_limit"), py::arg("progress"));
 }

@@ -5,11 +5,11 @@
 
 #include "control.hpp"
 #include "leaderboard.hpp"
+#include "problem.hpp"
 
 namespace fedsel {
 
 struct AnnealingOptions {
-  std::size_t k;
   std::vector<double> temperatures;  // one a level, in bits
   std::size_t evaluations_per_level;
   std::size_t max_evaluations;  // a chain
@@ -17,7 +17,7 @@ struct AnnealingOptions {
   std::size_t keep;
   std::size_t threads;
   std::uint64_t seed;
-  std::vector<Members> initial_states;  // empty, or one a chain
+  std::vector<Members> initial_states;  // empty, or one a chain: fixed members first, constraints met
 };
 
 struct Chain {
@@ -32,6 +32,6 @@ struct AnnealingResult {
 };
 
 // Every chain has its own random stream: the same seed gives the same result for any number of threads.
-AnnealingResult anneal(const LossModel& model, const AnnealingOptions& options, Control& control);
+AnnealingResult anneal(const Problem& problem, const AnnealingOptions& options, Control& control);
 
 }  // namespace fedsel

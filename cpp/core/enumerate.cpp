@@ -11,66 +11,88 @@
 namespace fedsel {
 namespace {
 
-// A federation is a prefix of k - tail clients followed by a tail of one or two larger ones. Tails are listed in
-// lexicographic order and cut into blocks of kLanes, whose transposed sums stay in the L2 cache while all prefixes that
-// end before the block's last tail run over it. Tails in a block that start inside the prefix are evaluated and
-// ignored: they exist only where the first tail client changes within a block, so nearly every lane does useful work.
+// A federation is the fixed members, a prefix of free ones, and a tail of one or two later free ones (later in the list
+// of free clients: positions there are what the code below counts in). Tails are listed in lexicographic order and cut
+// into blocks of kLanes, whose transposed sums stay in the L2 cache while all prefixes that end before the block's last
+// tail run over it. Tails in a block that start inside the prefix are evaluated and ignored: they exist only where the
+// first tail client changes within a block, so nearly every lane does useful work.
 class BlockSearch {
  public:
-  BlockSearch(const LossModel& model, std::size_t prefix, std::size_t tail, std::size_t keep, Control& control)
-      : model_(model),
-        evaluator_(model),
+  BlockSearch(const Problem& problem, std::size_t prefix, std::size_t tail, std::size_t keep, Control& control)
+      : problem_(problem),
+        model_(problem.model()),
+        evaluator_(model_),
         prefix_(prefix),
         tail_(tail),
         board_(keep),
         control_(control),
-        lanes_(model.cells() * kLanes),
-        sums_(prefix + 1, AlignedVector<std::int32_t>(model.stride(), 0)) {}
+        lanes_(model_.cells() * kLanes),
+        sums_(prefix + 1, sum_rows(model_, problem.fixed())),
+        balances_(prefix + 1, Balance(problem, problem.fixed())) {}
 
   void run(const std::uint32_t* tails, std::size_t count) {
     tails_ = tails;
     count_ = count;
-    fill_lanes(model_, tails, tail_, count, lanes_.data());
-    members_.clear();
+    tail_clients_.resize(count * tail_);
+    for (std::size_t i = 0; i < count * tail_; ++i) tail_clients_[i] = problem_.free()[tails[i]];
+    fill_lanes(model_, tail_clients_.data(), tail_, count, lanes_.data());
+    positions_.clear();
     descend(0);
   }
 
   const Leaderboard& board() const { return board_; }
 
  private:
-  // Extends the prefix, which has `depth` clients, by every client below the block's last tail.
+  // Extends the prefix, which has `depth` clients, by every client before the block's last tail.
   void descend(std::size_t depth) {
     if (depth == prefix_) return evaluate();
-    const std::uint32_t first = depth == 0 ? 0 : members_.back() + 1;
+    const std::uint32_t first = depth == 0 ? 0 : positions_.back() + 1;
     const std::uint32_t end = tails_[(count_ - 1) * tail_];
-    for (std::uint32_t client = first; client < end; ++client) {
+    for (std::uint32_t position = first; position < end; ++position) {
       if (control_.stopped()) return;
+      const std::uint32_t client = problem_.free()[position];
+      if (problem_.constrained()) {
+        if (balances_[depth].excess_with(client) > 0.0) continue;  // amounts are not negative: no way back
+        balances_[depth + 1] = balances_[depth];
+        balances_[depth + 1].add(client);
+      }
       const std::int32_t* row = model_.row(client);
       const std::int32_t* from = sums_[depth].data();
       std::int32_t* to = sums_[depth + 1].data();
       for (std::size_t c = 0; c < model_.cells(); ++c) to[c] = from[c] + row[c];
-      members_.push_back(client);
+      positions_.push_back(position);
       descend(depth + 1);
-      members_.pop_back();
+      positions_.pop_back();
     }
   }
 
+  bool allowed(std::size_t lane) const {
+    if (prefix_ > 0 && tails_[lane * tail_] <= positions_.back()) return false;
+    if (!problem_.constrained()) return true;
+    Balance balance = balances_[prefix_];
+    for (std::size_t i = 0; i < tail_; ++i) balance.add(tail_clients_[lane * tail_ + i]);
+    return balance.violation() == 0.0;
+  }
+
   void evaluate() {
+    bool wanted[kLanes];
+    std::uint64_t evaluated = 0;
+    for (std::size_t l = 0; l < count_; ++l) evaluated += wanted[l] = allowed(l);
+    if (evaluated == 0) return;
     double losses[kLanes];
     evaluator_.lane_losses(sums_[prefix_].data(), lanes_.data(), losses);
-    std::uint64_t evaluated = 0;
     for (std::size_t l = 0; l < count_; ++l) {
-      const std::uint32_t* tail = tails_ + l * tail_;
-      if (prefix_ > 0 && tail[0] <= members_.back()) continue;
-      ++evaluated;
-      if (losses[l] > board_.threshold()) continue;
-      Members members = members_;
+      if (!wanted[l] || losses[l] > board_.threshold()) continue;
+      Members members = problem_.fixed();
+      for (auto position : positions_) members.push_back(problem_.free()[position]);
+      const auto* tail = tail_clients_.data() + l * tail_;
       members.insert(members.end(), tail, tail + tail_);
       board_.add(losses[l], std::move(members));
     }
     control_.evaluations.fetch_add(evaluated, std::memory_order_relaxed);
   }
 
+  const Problem& problem_;
   const LossModel& model_;
   Evaluator evaluator_;
   std::size_t prefix_, tail_;
@@ -78,14 +100,16 @@ class BlockSearch {
   Control& control_;
   AlignedVector<std::int32_t> lanes_;
   std::vector<AlignedVector<std::int32_t>> sums_;
-  Members members_;
+  std::vector<Balance> balances_;
+  Members positions_, tail_clients_;
   const std::uint32_t* tails_ = nullptr;
   std::size_t count_ = 0;
 };
 
-std::vector<std::uint32_t> list_tails(std::size_t clients, std::size_t prefix, std::size_t tail) {
+// Positions of all tails in the list of free clients, in lexicographic order.
+std::vector<std::uint32_t> list_tails(std::size_t free, std::size_t prefix, std::size_t tail) {
   std::vector<std::uint32_t> tails;
-  const auto n = static_cast<std::uint32_t>(clients);
+  const auto n = static_cast<std::uint32_t>(free);
   for (auto a = static_cast<std::uint32_t>(prefix); a < n; ++a) {
     if (tail == 1) tails.push_back(a);
     for (std::uint32_t b = a + 1; tail == 2 && b < n; ++b) tails.insert(tails.end(), {a, b});
@@ -110,18 +134,23 @@ std::uint64_t binomial(std::uint64_t n, std::uint64_t k) {
   return result;
 }
 
-EnumerationResult enumerate(const LossModel& model, std::size_t k, std::size_t keep, std::size_t threads,
-                            Control& control) {
-  const std::size_t tail = std::min<std::size_t>(k, 2), prefix = k - tail;
-  const auto tails = list_tails(model.clients(), prefix, tail);
-  const std::size_t count = tails.size() / tail, blocks = (count + kLanes - 1) / kLanes;
-  control.planned = binomial(model.clients(), k);
-
+EnumerationResult enumerate(const Problem& problem, std::size_t keep, std::size_t threads, Control& control) {
+  const std::size_t tail = std::min<std::size_t>(problem.choices(), 2), prefix = problem.choices() - tail;
   Leaderboard board(keep);
+  if (tail == 0) {  // nothing to choose
+    Evaluator evaluator(problem.model());
+    board.add(evaluator.loss(sum_rows(problem.model(), problem.fixed()).data()), problem.fixed());
+    control.evaluations.fetch_add(1, std::memory_order_relaxed);
+    return {std::move(board), true};
+  }
+  const auto tails = list_tails(problem.free().size(), prefix, tail);
+  const std::size_t count = tails.size() / tail, blocks = (count + kLanes - 1) / kLanes;
+  control.planned = problem.constrained() ? 0 : binomial(problem.free().size(), problem.choices());
+
   std::mutex guard;
   parallel_for(blocks, threads, [&](std::size_t task) {
     const std::size_t first = (blocks - 1 - task) * kLanes;  // the last blocks have the most prefixes: start with them
-    BlockSearch search(model, prefix, tail, keep, control);
+    BlockSearch search(problem, prefix, tail, keep, control);
     search.run(tails.data() + first * tail, std::min(kLanes, count - first));
     const std::lock_guard lock(guard);
     board.merge(search.board());

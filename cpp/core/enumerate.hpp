@@ -1,8 +1,9 @@
-// Every federation of k clients, evaluated: the proof of an optimum.
+// Every federation that a problem allows, evaluated: the proof of an optimum.
 #pragma once
 
 #include "control.hpp"
 #include "leaderboard.hpp"
+#include "problem.hpp"
 
 namespace fedsel {
 
@@ -15,7 +16,6 @@ struct EnumerationResult {
 };
 
 // The result is complete unless the control stopped it. Same result for any number of threads.
-EnumerationResult enumerate(const LossModel& model, std::size_t k, std::size_t keep, std::size_t threads,
-                            Control& control);
+EnumerationResult enumerate(const Problem& problem, std::size_t keep, std::size_t threads, Control& control);
 
 }  // namespace fedsel

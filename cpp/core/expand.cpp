@@ -9,7 +9,6 @@
 
 #include "parallel.hpp"
 #include "polish.hpp"
-#include "random_members.hpp"
 
 namespace fedsel {
 namespace {
@@ -67,11 +66,15 @@ std::vector<double> sizes(const LossModel& model) {
   return result;
 }
 
-// The k clients of smallest sum s / sum n (Dinkelbach 1967): for a given ratio, the k smallest s_i - ratio n_i; repeat
-// with their ratio until it stops falling.
-Members smallest_ratio(const std::vector<double>& s, const std::vector<double>& n, std::size_t k) {
-  Members order(s.size()), best;
-  std::iota(order.begin(), order.end(), 0u);
+// The free clients that, with the fixed ones, make the smallest sum s / sum n (Dinkelbach 1967): for a given ratio,
+// those of smallest s_i - ratio n_i; repeat with their ratio until it stops falling. Constraints are left to the
+// repair.
+Members smallest_ratio(const std::vector<double>& s, const std::vector<double>& n, const Problem& problem) {
+  Members order = problem.free(), best;
+  const std::size_t k = problem.choices();
+  if (k == 0) return best;
+  double fixed_s = 0.0, fixed_n = 0.0;
+  for (auto i : problem.fixed()) fixed_s += s[i], fixed_n += n[i];
   double ratio = std::accumulate(s.begin(), s.end(), 0.0) / std::accumulate(n.begin(), n.end(), 0.0);
   for (int iteration = 0; iteration < kMaxIterations; ++iteration) {
     auto before = [&](std::uint32_t a, std::uint32_t b) {
@@ -82,7 +85,7 @@ Members smallest_ratio(const std::vector<double>& s, const std::vector<double>& 
     Members pick(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(k));
     std::sort(pick.begin(), pick.end());
     if (pick == best) break;
-    double sum_s = 0.0, sum_n = 0.0;
+    double sum_s = fixed_s, sum_n = fixed_n;
     for (auto i : pick) sum_s += s[i], sum_n += n[i];
     ratio = sum_s / sum_n;
     best = std::move(pick);
@@ -92,9 +95,10 @@ Members smallest_ratio(const std::vector<double>& s, const std::vector<double>& 
 
 }  // namespace
 
-ExpansionResult expand(const LossModel& model, const ExpansionOptions& options, Control& control) {
+ExpansionResult expand(const Problem& problem, const ExpansionOptions& options, Control& control) {
+  const LossModel& model = problem.model();
   const auto n = sizes(model);
-  const SwapDescent descent(model);
+  const SwapDescent descent(problem);
   const std::size_t starts = options.random_starts + 1;
   std::vector<Leaderboard> boards(starts, Leaderboard(options.keep));
   std::vector<Candidate> ends(starts, Candidate{std::numeric_limits<double>::infinity(), {}});
@@ -104,14 +108,17 @@ ExpansionResult expand(const LossModel& model, const ExpansionOptions& options, 
     if (start > 0 && control.stopped()) return;
     Evaluator evaluator(model);
     Philox random(options.seed, start);
-    Members reference(model.clients());
-    std::iota(reference.begin(), reference.end(), 0u);
-    if (start > 0) reference = random_members(model.clients(), options.k, random);
+    Members reference = problem.fixed();
+    if (start > 0)
+      reference = problem.random_start(random);
+    else
+      reference.insert(reference.end(), problem.free().begin(), problem.free().end());
 
     Candidate best{std::numeric_limits<double>::infinity(), {}};
     std::set<Members> seen;
     for (int expansion = 0; expansion < kMaxExpansions && seen.insert(reference).second; ++expansion) {
-      reference = smallest_ratio(linear_scores(model, sum_rows(model, reference).data()), n, options.k);
+      const auto scores = linear_scores(model, sum_rows(model, reference).data());
+      reference = problem.start(smallest_ratio(scores, n, problem), random);
       Candidate candidate{evaluator.loss(sum_rows(model, reference).data()), reference};
       control.evaluations.fetch_add(1, std::memory_order_relaxed);
       boards[start].add(candidate.loss, candidate.members);

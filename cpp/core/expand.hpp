@@ -3,11 +3,11 @@
 
 #include "control.hpp"
 #include "leaderboard.hpp"
+#include "problem.hpp"
 
 namespace fedsel {
 
 struct ExpansionOptions {
-  std::size_t k;
   std::size_t random_starts;  // besides the whole pool, federations drawn at random to expand around
   std::size_t keep;
   std::size_t threads;
@@ -19,6 +19,6 @@ struct ExpansionResult {
   bool swap_optimal;  // no single swap improves the best federation
 };
 
-ExpansionResult expand(const LossModel& model, const ExpansionOptions& options, Control& control);
+ExpansionResult expand(const Problem& problem, const ExpansionOptions& options, Control& control);
 
 }  // namespace fedsel

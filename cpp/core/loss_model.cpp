@@ -5,6 +5,7 @@
 #include <limits>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 namespace fedsel {
 
@@ -25,13 +26,13 @@ LossModel::LossModel(const std::int32_t* counts, std::size_t clients, std::vecto
     cells_ += padded(static_cast<std::size_t>(spec.rows) * spec.columns);
   }
   stride_ = cells_ + kLanes;
-  rows_.assign(clients * stride_, 0);
+  auto rows = std::make_shared<AlignedVector<std::int32_t>>(clients * stride_, 0);
   std::vector<std::int64_t> absolute(tables.size(), 0);
   for (std::size_t i = 0; i < clients; ++i) {
     const std::int32_t* from = counts + i * packed_cells;
     for (std::size_t t = 0; t < tables.size(); ++t) {
       const std::size_t size = static_cast<std::size_t>(tables[t].rows) * tables[t].columns;
-      std::copy_n(from, size, rows_.begin() + static_cast<std::ptrdiff_t>(i * stride_ + tables_[t].offset));
+      std::copy_n(from, size, rows->begin() + static_cast<std::ptrdiff_t>(i * stride_ + tables_[t].offset));
       for (std::size_t c = 0; c < size; ++c) absolute[t] += std::llabs(static_cast<long long>(from[c]));
       from += size;
     }
@@ -40,6 +41,14 @@ LossModel::LossModel(const std::int32_t* counts, std::size_t clients, std::vecto
     if (absolute[t] > std::numeric_limits<std::int32_t>::max())
       throw std::invalid_argument("table " + std::to_string(t) + ": absolute counts of all clients sum to " +
                                   std::to_string(absolute[t]) + ", they must stay below 2^31");
+  rows_ = std::move(rows);
+}
+
+LossModel LossModel::reweighted(const Components& weights) const {
+  LossModel model = *this;
+  model.weights_ = weights;
+  for (std::size_t t = 0; t < tables_.size(); ++t) model.table_weights_[t] = weights[component_[t]];
+  return model;
 }
 
 double LossModel::loss_of(const Components& components) const {

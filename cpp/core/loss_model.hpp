@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "aligned.hpp"
@@ -35,12 +36,15 @@ class LossModel {
   const std::vector<double>& table_weights() const { return table_weights_; }
   const Components& weights() const { return weights_; }
   Level level() const { return level_; }
-  const std::int32_t* row(std::size_t client) const { return rows_.data() + client * stride_; }
+  const std::int32_t* row(std::size_t client) const { return rows_->data() + client * stride_; }
 
   // Every row, and every vector of sums, has this many values: the cells, then kLanes zeros that loads may reach into.
   std::size_t stride() const { return stride_; }
 
   double loss_of(const Components& components) const;
+
+  // The same pool under other weights; shares the rows.
+  LossModel reweighted(const Components& weights) const;
 
  private:
   friend class Evaluator;
@@ -50,7 +54,7 @@ class LossModel {
   std::vector<double> table_weights_;
   Components weights_;
   Level level_;
-  AlignedVector<std::int32_t> rows_;
+  std::shared_ptr<const AlignedVector<std::int32_t>> rows_;
 };
 
 // Evaluates sums of rows; owns the scratch memory, so one per thread.

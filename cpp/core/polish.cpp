@@ -1,7 +1,5 @@
 #include "polish.hpp"
 
-#include <numeric>
-
 #include "lane_blocks.hpp"
 
 namespace fedsel {
@@ -11,53 +9,63 @@ constexpr double kRounding = 1e-12;  // bits; the kernels agree with exact arith
 
 }  // namespace
 
-SwapDescent::SwapDescent(const LossModel& model) : model_(model) {
-  const std::size_t block_cells = model.cells() * kLanes, n = model.clients();
+FreeLanes::FreeLanes(const Problem& problem) : problem_(problem) {
+  const std::size_t block_cells = problem.model().cells() * kLanes, n = problem.free().size();
   lanes_.resize(padded(n) / kLanes * block_cells);
-  Members all(n);
-  std::iota(all.begin(), all.end(), 0u);
   for (std::size_t first = 0; first < n; first += kLanes)
-    fill_lanes(model, all.data() + first, 1, std::min(kLanes, n - first), lanes_.data() + first / kLanes * block_cells);
+    fill_lanes(problem.model(), problem.free().data() + first, 1, std::min(kLanes, n - first),
+               lanes_.data() + first / kLanes * block_cells);
+}
+
+bool SwapDescent::best_at(std::size_t position, const Federation& federation, const Balance& balance,
+                          Evaluator& evaluator, Control& control, Leaderboard& board, Swap& best) const {
+  const LossModel& model = problem_.model();
+  const std::uint32_t out = federation.members()[position];
+  AlignedVector<std::int32_t> base(model.stride(), 0);
+  const std::int32_t* leaving = model.row(out);
+  for (std::size_t c = 0; c < model.cells(); ++c) base[c] = federation.sums()[c] - leaving[c];
+  return lanes_.try_all(
+      federation, base.data(), evaluator, control,
+      [&](std::uint32_t in) { return !problem_.constrained() || balance.violation_after(out, in) == 0.0; },
+      [&](std::uint32_t in, double loss) {
+        if (loss <= board.threshold()) {
+          Members neighbour = federation.members();
+          neighbour[position] = in;
+          board.add(loss, std::move(neighbour));
+        }
+        if (loss < best.loss) best = {loss, position, in};
+      });
 }
 
 bool SwapDescent::run(Federation& federation, double& loss, Evaluator& evaluator, Control& control,
                       Leaderboard& board) const {
-  const std::size_t n = model_.clients(), k = federation.size(), block_cells = model_.cells() * kLanes;
-  AlignedVector<std::int32_t> base(model_.stride(), 0);
-  double losses[kLanes];
-  std::size_t unchanged = 0;
-  for (std::size_t position = 0; unchanged < k; position = (position + 1) % k, ++unchanged) {
-    const std::int32_t* leaving = model_.row(federation.members()[position]);
-    for (std::size_t c = 0; c < model_.cells(); ++c) base[c] = federation.sums()[c] - leaving[c];
-    double best = loss - kRounding;
-    std::size_t best_client = n;
-    for (std::size_t first = 0; first < n; first += kLanes) {
-      if (control.stopped()) return false;
-      evaluator.lane_losses(base.data(), lanes_.data() + first / kLanes * block_cells, losses);
-      std::uint64_t evaluated = 0;
-      for (std::size_t l = 0; l < kLanes && first + l < n; ++l) {
-        const auto client = static_cast<std::uint32_t>(first + l);
-        if (federation.contains(client)) continue;
-        ++evaluated;
-        if (losses[l] <= board.threshold()) {
-          Members neighbour = federation.members();
-          neighbour[position] = client;
-          board.add(losses[l], std::move(neighbour));
-        }
-        if (losses[l] < best) {
-          best = losses[l];
-          best_client = client;
-        }
-      }
-      control.evaluations.fetch_add(evaluated, std::memory_order_relaxed);
-    }
-    if (best_client < n) {
-      federation.swap(evaluator, position, static_cast<std::uint32_t>(best_client));
-      loss = best;
-      unchanged = 0;  // this position was just optimised, but the others must be tried again
-    }
+  const std::size_t fixed = problem_.fixed().size(), choices = problem_.choices();
+  Balance balance(problem_, federation.members());
+  for (std::size_t turn = 0, unchanged = 0; unchanged < choices; ++turn, ++unchanged) {
+    const std::size_t position = fixed + turn % choices;
+    Swap best{loss - kRounding, problem_.k(), 0};
+    if (!best_at(position, federation, balance, evaluator, control, board, best)) return false;
+    if (best.position == problem_.k()) continue;
+    balance.swap(federation.members()[position], best.client);
+    federation.swap(evaluator, position, best.client);
+    loss = best.loss;
+    unchanged = 0;  // this place was just optimised, but the others must be tried again
   }
   return true;
+}
+
+bool SwapDescent::run_steepest(Federation& federation, double& loss, Evaluator& evaluator, Control& control,
+                               Leaderboard& board) const {
+  Balance balance(problem_, federation.members());
+  for (;;) {
+    Swap best{loss - kRounding, problem_.k(), 0};
+    for (std::size_t position = problem_.fixed().size(); position < problem_.k(); ++position)
+      if (!best_at(position, federation, balance, evaluator, control, board, best)) return false;
+    if (best.position == problem_.k()) return true;
+    balance.swap(federation.members()[best.position], best.client);
+    federation.swap(evaluator, best.position, best.client);
+    loss = best.loss;
+  }
 }
 
 }  // namespace fedsel

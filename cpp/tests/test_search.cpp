@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "anneal.hpp"
+#include "baselines.hpp"
 #include "enumerate.hpp"
 #include "expand.hpp"
 #include "made_model.hpp"
@@ -28,10 +29,10 @@ Candidate brute_force(const made::Pool& pool, std::size_t k) {
   return best;
 }
 
-AnnealingOptions annealing(std::size_t k, std::size_t threads) {
+AnnealingOptions annealing(std::size_t threads) {
   std::vector<double> temperatures;
   for (double t = 0.1; t > 1e-4; t *= 0.9) temperatures.push_back(t);
-  return {k, temperatures, 20, std::numeric_limits<std::size_t>::max(), 4, 5, threads, 42, {}};
+  return {temperatures, 20, std::numeric_limits<std::size_t>::max(), 4, 5, threads, 42, {}};
 }
 
 }  // namespace
@@ -51,7 +52,7 @@ TEST_CASE("enumeration finds what brute force finds, and visits every federation
     const auto model = pool.model();
     for (std::size_t k = 1; k <= 11; ++k) {
       Control control(kForever);
-      const auto result = enumerate(model, k, 3, 2, control);
+      const auto result = enumerate(Problem(model, k), 3, 2, control);
       const auto expected = brute_force(pool, k);
       CHECK(result.complete);
       CHECK(control.evaluations == binomial(11, k));
@@ -70,11 +71,13 @@ TEST_CASE("searches do not depend on the number of threads") {
   };
   for (std::size_t threads : {2u, 8u}) {
     Control a(kForever), b(kForever);
-    CHECK(best(anneal(model, annealing(6, 1), a).board) == best(anneal(model, annealing(6, threads), b).board));
+    CHECK(best(anneal(Problem(model, 6), annealing(1), a).board) ==
+          best(anneal(Problem(model, 6), annealing(threads), b).board));
     Control c(kForever), d(kForever);
-    CHECK(best(expand(model, {6, 5, 5, 1, 3}, c).board) == best(expand(model, {6, 5, 5, threads, 3}, d).board));
+    CHECK(best(expand(Problem(model, 6), {5, 5, 1, 3}, c).board) ==
+          best(expand(Problem(model, 6), {5, 5, threads, 3}, d).board));
     Control e(kForever), f(kForever);
-    CHECK(best(enumerate(model, 4, 5, 1, e).board) == best(enumerate(model, 4, 5, threads, f).board));
+    CHECK(best(enumerate(Problem(model, 4), 5, 1, e).board) == best(enumerate(Problem(model, 4), 5, threads, f).board));
   }
 }
 
@@ -84,8 +87,8 @@ TEST_CASE("expansion and annealing reach the optimum of small pools") {
     const auto model = pool.model();
     const auto expected = brute_force(pool, 4);
     Control a(kForever), b(kForever);
-    CHECK(expand(model, {4, 15, 1, 2, 0}, a).board.entries()[0].members == expected.members);
-    CHECK(anneal(model, annealing(4, 2), b).board.entries()[0].members == expected.members);
+    CHECK(expand(Problem(model, 4), {15, 1, 2, 0}, a).board.entries()[0].members == expected.members);
+    CHECK(anneal(Problem(model, 4), annealing(2), b).board.entries()[0].members == expected.members);
   }
 }
 
@@ -97,7 +100,7 @@ TEST_CASE("descent ends where no swap improves") {
   Leaderboard board(1);
   Federation federation(model, {0, 1, 2, 3});
   double loss = evaluator.loss(federation.sums());
-  CHECK(SwapDescent(model).run(federation, loss, evaluator, control, board));
+  CHECK(SwapDescent(Problem(model, 4)).run(federation, loss, evaluator, control, board));
   CHECK(loss == doctest::Approx(made::loss(pool, federation.members())).epsilon(1e-10));
   for (std::size_t p = 0; p < 4; ++p)
     for (std::uint32_t in = 0; in < 18; ++in) {
@@ -112,9 +115,9 @@ TEST_CASE("a whole pool, and one client") {
   for (std::size_t clients : {1u, 3u}) {
     const auto model = made::pool(2, clients, 4).model();
     Control a(kForever), b(kForever), c(kForever);
-    CHECK(enumerate(model, clients, 5, 1, a).board.entries().size() == 1);
-    CHECK(expand(model, {clients, 2, 5, 2, 0}, b).board.entries().size() == 1);
-    CHECK(anneal(model, annealing(clients, 1), c).board.entries().size() == 1);
+    CHECK(enumerate(Problem(model, clients), 5, 1, a).board.entries().size() == 1);
+    CHECK(expand(Problem(model, clients), {2, 5, 2, 0}, b).board.entries().size() == 1);
+    CHECK(anneal(Problem(model, clients), annealing(1), c).board.entries().size() == 1);
   }
 }
 
@@ -122,7 +125,7 @@ TEST_CASE("a search stops when told, and keeps its best") {
   const auto model = made::pool(6, 200, 10).model();
   SUBCASE("time limit") {
     Control control(0.05);
-    const auto result = enumerate(model, 10, 2, 2, control);
+    const auto result = enumerate(Problem(model, 10), 2, 2, control);
     CHECK_FALSE(result.complete);
     CHECK(control.reason() == StopReason::time_limit);
     CHECK(result.board.entries().size() == 2);
@@ -133,27 +136,156 @@ TEST_CASE("a search stops when told, and keeps its best") {
       while (control.evaluations < 1000) std::this_thread::yield();
       control.interrupt();
     });
-    CHECK_FALSE(enumerate(model, 10, 2, 2, control).complete);
+    CHECK_FALSE(enumerate(Problem(model, 10), 2, 2, control).complete);
     stopper.join();
     CHECK(control.reason() == StopReason::interrupted);
   }
   SUBCASE("before it starts") {
     Control control(kForever);
     control.interrupt();
-    CHECK(anneal(model, annealing(10, 2), control).board.entries().size() >= 1);
+    CHECK(anneal(Problem(model, 10), annealing(2), control).board.entries().size() >= 1);
     Control again(kForever);
     again.interrupt();
-    CHECK(expand(model, {10, 5, 1, 2, 0}, again).board.entries().size() == 1);
+    CHECK(expand(Problem(model, 10), {5, 1, 2, 0}, again).board.entries().size() == 1);
   }
 }
 
 TEST_CASE("annealing honours its budget and its initial states") {
   const auto model = made::pool(8, 30, 5).model();
-  auto options = annealing(5, 1);
+  auto options = annealing(1);
   options.max_evaluations = 77;
   options.initial_states.assign(4, Members{0, 1, 2, 3, 4});
   Control control(kForever);
-  const auto result = anneal(model, options, control);
+  const auto result = anneal(Problem(model, 5), options, control);
   for (const auto& chain : result.chains) CHECK(chain.evaluations == 77);
   CHECK(control.evaluations == 4 * 77);
+}
+
+namespace {
+
+// Two quotas, a budget and a floor; client 0 in, client 1 out.
+Problem constrained(const LossModel& model, std::size_t k) {
+  const auto n = static_cast<std::uint32_t>(model.clients());
+  LinearConstraint odd, cost, records;
+  for (std::uint32_t client = 0; client < n; ++client) {
+    odd.amounts.push_back(client % 2);
+    cost.amounts.push_back(client * 3 % 7);
+    records.amounts.push_back(100 + client * 37 % 50);
+  }
+  odd.lower = 2;
+  odd.upper = 2;
+  cost.upper = 15;
+  records.lower = 480;
+  Members free, fallback;
+  for (std::uint32_t client = 2; client < n; ++client) free.push_back(client);
+  // Any federation that meets them will do as the fallback.
+  for (std::uint32_t bits = 0; bits < (1u << n) && fallback.empty(); ++bits) {
+    if (!(bits & 1) || (bits & 2) || static_cast<std::size_t>(__builtin_popcount(bits)) != k) continue;
+    std::int64_t a = 0, b = 0, c = 0;
+    for (std::uint32_t client = 0; client < n; ++client)
+      if (bits >> client & 1) a += odd.amounts[client], b += cost.amounts[client], c += records.amounts[client];
+    if (a != 2 || b > 15 || c < 480) continue;
+    for (std::uint32_t client = 0; client < n; ++client)
+      if (bits >> client & 1) fallback.push_back(client);
+  }
+  REQUIRE_FALSE(fallback.empty());
+  return Problem(model, k, {0}, free, {odd, cost, records}, fallback);
+}
+
+bool meets(const Problem& problem, const Members& members) {
+  bool has_fixed = false;
+  for (auto client : members) {
+    if (client == 1) return false;
+    has_fixed = has_fixed || client == 0;
+  }
+  return has_fixed && Balance(problem, members).violation() == 0.0;
+}
+
+}  // namespace
+
+TEST_CASE("every search keeps the constraints, and enumeration finds the best that do") {
+  for (unsigned seed = 0; seed < 8; ++seed) {
+    const auto pool = made::pool(seed, 13, 5);
+    const auto model = pool.model();
+    const Problem problem = constrained(model, 4);
+    Candidate expected{kForever, {}};
+    std::uint64_t feasible = 0;
+    for (std::uint32_t bits = 0; bits < (1u << 13); ++bits) {
+      Members members;
+      for (std::uint32_t c = 0; c < 13; ++c)
+        if (bits >> c & 1) members.push_back(c);
+      if (members.size() != 4 || !meets(problem, members)) continue;
+      ++feasible;
+      const double loss = made::loss(pool, members);
+      if (loss < expected.loss) expected = {loss, members};
+    }
+    Control a(kForever), b(kForever), c(kForever), d(kForever), e(kForever);
+    const auto proof = enumerate(problem, 3, 2, a);
+    CHECK(proof.board.entries()[0].members == expected.members);
+    CHECK(a.evaluations == feasible);
+    const auto expanded = expand(problem, {20, 5, 2, seed}, b);
+    const auto annealed = anneal(problem, annealing(2), c);
+    const auto greedily = greedy(problem, 1, seed, d);
+    const auto descended = descend(problem, {}, 20, 5, 2, seed, e);
+    for (const auto* board : {&proof.board, &expanded.board, &annealed.board, &greedily.board, &descended.board})
+      for (const auto& entry : board->entries()) {
+        CHECK(meets(problem, entry.members));
+        CHECK(entry.loss == doctest::Approx(made::loss(pool, entry.members)).epsilon(1e-10));
+      }
+    CHECK(expanded.board.entries()[0].loss >= expected.loss - 1e-10);
+    CHECK(annealed.board.entries()[0].loss >= expected.loss - 1e-10);
+  }
+}
+
+TEST_CASE("greedy adds the best client each time") {
+  const auto pool = made::pool(12, 15, 5);
+  const auto model = pool.model();
+  Members members;
+  for (int step = 0; step < 5; ++step) {
+    Candidate best{kForever, {}};
+    for (std::uint32_t client = 0; client < 15; ++client) {
+      if (std::find(members.begin(), members.end(), client) != members.end()) continue;
+      Members grown = members;
+      grown.push_back(client);
+      const double loss = made::loss(pool, grown);
+      if (loss < best.loss) best = {loss, grown};
+    }
+    members = best.members;
+  }
+  std::sort(members.begin(), members.end());
+  Control control(kForever);
+  CHECK(greedy(Problem(model, 5), 1, 0, control).board.entries()[0].members == members);
+}
+
+TEST_CASE("fixed members alone leave one federation") {
+  const auto model = made::pool(2, 6, 3).model();
+  const Problem problem(model, 2, {1, 4}, {0, 2, 3, 5}, {}, {});
+  Control a(kForever), b(kForever), c(kForever), d(kForever), e(kForever);
+  CHECK(enumerate(problem, 3, 2, a).board.entries()[0].members == Members{1, 4});
+  CHECK(expand(problem, {2, 3, 2, 0}, b).board.entries().size() == 1);
+  CHECK(anneal(problem, annealing(1), c).board.entries().size() == 1);
+  CHECK(greedy(problem, 3, 0, d).board.entries()[0].members == Members{1, 4});
+  CHECK(descend(problem, {}, 2, 3, 1, 0, e).board.entries().size() == 1);
+}
+
+TEST_CASE("other weights share the rows") {
+  const auto model = made::pool(2, 6, 9).model();
+  const auto other = model.reweighted({1, 0, 0, 0});
+  CHECK(other.row(3) == model.row(3));
+  Evaluator evaluator(model), changed(other);
+  const auto sums = sum_rows(model, {0, 4});
+  CHECK(changed.loss(sums.data()) == evaluator.components(sums.data())[0]);
+}
+
+TEST_CASE("problems that do not fit are refused") {
+  const auto model = made::pool(2, 6, 3).model();
+  CHECK_THROWS_AS(Problem(model, 0), std::invalid_argument);
+  CHECK_THROWS_AS(Problem(model, 7), std::invalid_argument);
+  CHECK_THROWS_AS(Problem(model, 2, {0}, {0, 1}, {}, {}), std::invalid_argument);
+  CHECK_THROWS_AS(Problem(model, 2, {0}, {6}, {}, {}), std::invalid_argument);
+  CHECK_THROWS_AS(Problem(model, 1, {0, 1}, {}, {}, {}), std::invalid_argument);
+  LinearConstraint most{{1, 1, 1, 1, 1, 1}, 0, 1};
+  CHECK_THROWS_AS(Problem(model, 2, {}, {0, 1, 2}, {most}, {0, 1}), std::invalid_argument);
+  LinearConstraint negative{{1, 1, 1, -1, 1, 1}, 0, 1};
+  CHECK_THROWS_AS(Problem(model, 1, {}, {0, 1, 2}, {negative}, {0}), std::invalid_argument);
 }

@@ -13,13 +13,13 @@ class SearchResult(TypedDict):
     evaluations: int
     stop_reason: Literal["completed", "time limit", "interrupted"]
 
-class _Enumeration(SearchResult):
+class Enumeration(SearchResult):
     complete: bool
 
-class _Expansion(SearchResult):
+class Descent(SearchResult):
     swap_optimal: bool
 
-class _Annealing(SearchResult):
+class Annealing(SearchResult):
     chains: list[tuple[float, list[int], int, list[float]]]
 
 class LossModel:
@@ -34,8 +34,21 @@ class LossModel:
     def clients(self) -> int: ...
     @property
     def level(self) -> str: ...
+    def reweighted(self, weights: Sequence[float]) -> LossModel: ...
     def information(self, members: Sequence[int]) -> npt.NDArray[np.float64]: ...
     def components(self, federations: npt.NDArray[np.uint32], threads: int = 1) -> npt.NDArray[np.float64]: ...
+
+class Problem:
+    def __init__(
+        self,
+        model: LossModel,
+        k: int,
+        *,
+        fixed: Sequence[int],
+        free: Sequence[int],
+        constraints: Sequence[tuple[Sequence[int], int, int]],
+        fallback: Sequence[int],
+    ) -> None: ...
 
 class FederationState:
     def __init__(self, model: LossModel, members: Sequence[int]) -> None: ...
@@ -49,12 +62,12 @@ def count_marginals(
 ) -> npt.NDArray[np.int64]: ...
 def levels() -> list[str]: ...
 def binomial(n: int, k: int) -> int: ...
+def swap_gaps(problem: Problem, *, count: int, seed: int) -> npt.NDArray[np.float64]: ...
 def enumerate(
-    model: LossModel, k: int, *, keep: int, threads: int, time_limit: float, progress: _Progress
-) -> _Enumeration: ...
+    problem: Problem, *, keep: int, threads: int, time_limit: float, progress: _Progress
+) -> Enumeration: ...
 def expand(
-    model: LossModel,
-    k: int,
+    problem: Problem,
     *,
     random_starts: int,
     keep: int,
@@ -62,10 +75,21 @@ def expand(
     seed: int,
     time_limit: float,
     progress: _Progress,
-) -> _Expansion: ...
+) -> Descent: ...
+def greedy(problem: Problem, *, keep: int, seed: int, time_limit: float, progress: _Progress) -> Descent: ...
+def descend(
+    problem: Problem,
+    *,
+    starts: Sequence[Sequence[int]],
+    random_starts: int,
+    keep: int,
+    threads: int,
+    seed: int,
+    time_limit: float,
+    progress: _Progress,
+) -> Descent: ...
 def anneal(
-    model: LossModel,
-    k: int,
+    problem: Problem,
     *,
     temperatures: Sequence[float],
     evaluations_per_level: int,
@@ -77,4 +101,4 @@ def anneal(
     initial_states: Sequence[Sequence[int]],
     time_limit: float,
     progress: _Progress,
-) -> _Annealing: ...
+) -> Annealing: ...

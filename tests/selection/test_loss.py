@@ -96,7 +96,7 @@ def test_extra_tables_are_left_out():
 
 def test_the_active_sensitive_attribute_can_be_chosen():
     pool = made_pool(5, clients=4, domain=[3, 4, 5, 2], sensitive=(0, 2))
-    assert FederationLoss(pool).sensitive == "v0"
+    assert FederationLoss(pool).sensitive == ("v0",)
     loss = FederationLoss(pool, sensitive="v2")
     expected = components(pool, [0, 1], "v2", "v3")
     np.testing.assert_allclose(list(asdict(loss.components([0, 1])).values()), expected, atol=1e-10)

@@ -18,7 +18,10 @@ from fedsel import FederationLoss, GeometricSchedule, LogarithmicSchedule, LossW
 from fedsel.datasets.example import load_example
 from fedsel.errors import SelectionError
 from fedsel.privacy.calibration import plan_noise
+from fedsel.selection import methods
+from fedsel.selection.constraints import Ruleset
 from fedsel.selection.denoise import denoise
+from fedsel.selection.methods import Effort, Task
 from reference import best_by_enumeration, made_pool
 
 METHODS = ("expand", "anneal", "exhaustive")
@@ -47,9 +50,10 @@ def test_all_methods_find_the_optimum_of_the_46_states(states, k):
 @pytest.mark.parametrize("level", _core.levels())
 def test_every_level_finds_the_same_federation(states, level):
     loss = FederationLoss(states, level=level)
-    result = _core.expand(loss.model, 7, random_starts=3, keep=1, threads=2, seed=0, time_limit=math.inf, progress=None)
+    task = Task.of(loss, 7, Ruleset((), (), ()))
+    result = methods.expand(task, Effort(seed=0, threads=2, time_limit=math.inf, keep=1, progress=None))
     reference = select(states, 7, certificate="none")
-    assert tuple(loss.clients[row] for row in result["best"][0][1]) == reference.names
+    assert tuple(loss.clients[row] for row in result.best[0][1]) == reference.names
     assert loss(reference.names) == pytest.approx(reference.loss, abs=1e-12)
 
 
@@ -162,7 +166,7 @@ def test_clipping_changes_noisy_pools_only():
         ({"k": 0}, "k must be between 1 and 6, got 0"),
         ({"k": 7}, "k must be between 1 and 6, got 7"),
         ({"k": True}, "k must be between 1 and 6, got True"),
-        ({"search": "magic"}, "search must be one of auto, expand, anneal, exhaustive, got 'magic'"),
+        ({"search": "magic"}, "search must be one of auto, expand, anneal, exhaustive, greedy, descent, got 'magic'"),
         ({"certificate": "maybe"}, "certificate must be one of auto, enumerate, none, got 'maybe'"),
         ({"seed": -1}, "seed must be between 0 and"),
         ({"threads": 0}, "threads must be between 1 and 1024, got 0"),

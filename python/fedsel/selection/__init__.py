@@ -1,25 +1,36 @@
 """The coordinator's side: loss, search and the chosen federation."""
 
+from fedsel.selection.attributes import ClientAttributes
+from fedsel.selection.constraints import Constraints, Quota
 from fedsel.selection.denoise import denoise
 from fedsel.selection.loss import FederationLoss, FederationState
-from fedsel.selection.result import Certificate, ChainResult, Member, RunnerUp, Selection
+from fedsel.selection.pareto import ParetoFront, ParetoPoint, pareto_front
+from fedsel.selection.result import Certificate, ChainResult, Member, RunnerUp, Selection, SizeResult
 from fedsel.selection.schedule import GeometricSchedule, LogarithmicSchedule, Schedule
 from fedsel.selection.select import select
-from fedsel.selection.weights import Components, LossWeights
+from fedsel.selection.weights import PRESETS, Components, LossWeights
 
 __all__ = [
+    "PRESETS",
     "Certificate",
     "ChainResult",
+    "ClientAttributes",
     "Components",
+    "Constraints",
     "FederationLoss",
     "FederationState",
     "GeometricSchedule",
     "LogarithmicSchedule",
     "LossWeights",
     "Member",
+    "ParetoFront",
+    "ParetoPoint",
+    "Quota",
     "RunnerUp",
     "Schedule",
     "Selection",
+    "SizeResult",
     "denoise",
+    "pareto_front",
     "select",
 ]

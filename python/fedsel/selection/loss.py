@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from copy import copy
 
 import numpy as np
 import numpy.typing as npt
@@ -14,37 +15,49 @@ from fedsel.schema import Schema
 from fedsel.selection.fixed_point import to_int32
 from fedsel.selection.weights import Components, LossWeights
 
-
-def _component(pair: tuple[str, str], sensitive: str, target: str) -> int:
-    if sensitive in pair:
-        return 0 if target in pair else 1
-    return 3 if target in pair else 2
+Sensitive = str | Sequence[str] | None
+"""Which sensitive attributes a loss guards: one, several, or the schema's first."""
 
 
-def active_sensitive(schema: Schema, sensitive: str | None) -> str:
-    """Return the sensitive attribute a loss guards: the named one, or the schema's first.
+def active_sensitive(schema: Schema, sensitive: Sensitive) -> tuple[str, ...]:
+    """Return the sensitive attributes a loss guards.
 
     Raises
     ------
     SelectionError
-        If the schema lacks a target or a sensitive attribute, or the named one is not sensitive.
+        If the schema lacks a target or a sensitive attribute, or a named one is not sensitive or named twice.
     """
     if schema.target is None:
         raise SelectionError(f"schema {schema.name!r}: the loss needs a variable of role target, it has none")
     if not schema.sensitive:
         raise SelectionError(f"schema {schema.name!r}: the loss needs a variable of role sensitive, it has none")
     if sensitive is None:
-        return schema.sensitive[0]
-    if sensitive not in schema.sensitive:
-        raise SelectionError(f"sensitive must be one of {list(schema.sensitive)}, got {sensitive!r}")
-    return sensitive
+        return schema.sensitive[:1]
+    names = (sensitive,) if isinstance(sensitive, str) else tuple(sensitive)
+    for name in names:
+        if name not in schema.sensitive:
+            raise SelectionError(f"sensitive must be one of {list(schema.sensitive)}, got {name!r}")
+    if not names or len(set(names)) != len(names):
+        raise SelectionError(f"sensitive must name different attributes, at least one, got {list(names)}")
+    return names
+
+
+def _component(pair: tuple[str, str], sensitive: tuple[str, ...], target: str) -> int | None:
+    """Position of the pair's sum among the components; None for two active sensitive attributes, which no sum holds."""
+    guarded = sum(name in sensitive for name in pair)
+    if guarded == 2:
+        return None
+    if guarded:
+        return 0 if target in pair else 1
+    return 3 if target in pair else 2
 
 
 class FederationLoss:
     """Potential federation loss of subsets of a pool (PCS, arXiv 2605.20975, section IV-C), in bits.
 
     Mutual informations come from the summed tables of the members: a negative sum counts as 0, and each table is
-    normalised by its own total. Sensitive attributes other than the active one count as features.
+    normalised by its own total. With several active sensitive attributes the first two sums run over all of them; what
+    these share with each other counts nowhere. Sensitive attributes that are not active count as features.
 
     Parameters
     ----------
@@ -52,8 +65,8 @@ class FederationLoss:
         Must tabulate every pair of the schema's variables.
     weights : LossWeights
         Weights of the four components.
-    sensitive : str or None
-        The active sensitive attribute; by default the schema's first.
+    sensitive : str, sequence of str or None
+        The active sensitive attributes; by default the schema's first.
     level : {"auto", "plain", "avx2", "avx512"}
         Instruction set of the kernels; results agree to 1e-12 bits.
 
@@ -68,7 +81,7 @@ class FederationLoss:
         pool: Pool,
         *,
         weights: LossWeights | None = None,
-        sensitive: str | None = None,
+        sensitive: Sensitive = None,
         level: str = "auto",
     ) -> None:
         schema, workload = pool.schema, pool.workload
@@ -78,14 +91,16 @@ class FederationLoss:
         names = schema.names
         position = {members: t for t, members in enumerate(workload.sets) if len(members) == 2}
         pairs = [(i, j) for i in range(len(names)) for j in range(i + 1, len(names))]
+        assert schema.target is not None  # active_sensitive has checked
+        kinds = [_component((names[i], names[j]), self.sensitive, schema.target) for i, j in pairs]
+        pairs = [pair for pair, kind in zip(pairs, kinds, strict=True) if kind is not None]
+        components = [kind for kind in kinds if kind is not None]
         missing = [pair for pair in pairs if pair not in position]
         if missing:
             first = " x ".join(names[v] for v in missing[0])
             raise SelectionError(f"the loss needs the table of every pair of variables; the pool lacks {first}")
         self.pairs = tuple((names[i], names[j]) for i, j in pairs)
         tables = [position[pair] for pair in pairs]
-        assert schema.target is not None  # active_sensitive has checked
-        components = [_component(pair, self.sensitive, schema.target) for pair in self.pairs]
         if tables == list(range(len(workload.sets))):
             counts = pool.counts
         else:
@@ -99,6 +114,13 @@ class FederationLoss:
             self.model = _core.LossModel(scaled, specs, list(self.weights.signed), level)
         except ValueError as error:
             raise SelectionError(str(error)) from None
+
+    def reweighted(self, weights: LossWeights) -> FederationLoss:
+        """Return the loss of the same pool under other weights; the tables are shared."""
+        other = copy(self)
+        other.weights = weights
+        other.model = self.model.reweighted(list(weights.signed))
+        return other
 
     def rows(self, members: Iterable[str | int]) -> list[int]:
         """Return the pool rows of members given as names or rows.
@@ -139,7 +161,7 @@ class FederationLoss:
         Returns
         -------
         ndarray of float64, shape (federations, 4)
-            In bits; multiply by ``weights.signed`` for the losses.
+            In bits.
 
         Raises
         ------
@@ -154,10 +176,14 @@ class FederationLoss:
         except ValueError as error:
             raise SelectionError(str(error)) from None
 
+    def losses_of(self, federations: npt.ArrayLike, *, threads: int = 1) -> npt.NDArray[np.float64]:
+        """Return the losses of many federations of one size in bits, (federations,); arguments as `components_of`."""
+        # Not a matrix product: how that rounds depends on the number of federations.
+        return np.asarray((self.components_of(federations, threads=threads) * self.weights.signed).sum(axis=1))
+
     def __call__(self, members: Iterable[str | int]) -> float:
         """Return the loss of one federation, in bits."""
-        rows = np.array([self.rows(members)], dtype=np.uint32)
-        return float(self.model.components(rows)[0] @ self.weights.signed)
+        return float(self.losses_of([self.rows(members)])[0])
 
     def information(self, members: Iterable[str | int]) -> dict[tuple[str, str], float]:
         """Return the mutual information of every pair of variables in a federation, in bits."""
@@ -197,7 +223,7 @@ class FederationState:
     @property
     def loss(self) -> float:
         """The loss, in bits."""
-        return float(self._state.components() @ self._loss.weights.signed)
+        return float((self._state.components() * self._loss.weights.signed).sum())
 
     def swap(self, out: str | int, in_: str | int) -> None:
         """Replace a member by an outsider.

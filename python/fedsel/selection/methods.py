@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from fedsel import _core
+from fedsel.errors import SelectionError
+from fedsel.pool import Pool
+from fedsel.selection.constraints import Ruleset
+from fedsel.selection.feasibility import feasible_federation
 from fedsel.selection.loss import FederationLoss
 from fedsel.selection.result import ChainResult, StopReason
-from fedsel.selection.schedule import Schedule
+from fedsel.selection.schedule import GeometricSchedule, Schedule, fitted_schedule
 
 if TYPE_CHECKING:
     from fedsel._core import SearchResult
@@ -18,8 +23,16 @@ if TYPE_CHECKING:
 Progress = Callable[[int, int], object]
 """Called now and then on the calling thread with (evaluations so far, evaluations planned or 0 if unknown)."""
 
+Starts = Sequence[Sequence[int]]
+"""Pool rows of federations to start from."""
+
 RANDOM_STARTS = 15
-NO_LIMIT = float("inf")
+"""Random federations that expansion search expands around, besides the whole pool."""
+
+DESCENTS = 16
+"""Random federations that steepest descent starts from, where no others are given."""
+
+_GAPS = 500  # swaps looked at to fit an annealing schedule
 
 
 @dataclass(frozen=True)
@@ -47,6 +60,57 @@ class Effort:
     progress: Progress | None
 
 
+@dataclass(frozen=True, eq=False)
+class Task:
+    """A loss, a size and rules, ready to be searched.
+
+    Parameters
+    ----------
+    loss : FederationLoss
+        What to minimise.
+    k : int
+        Number of members.
+    problem : fedsel._core.Problem
+        Size and rules for the core.
+    free : int
+        Number of clients that may or may not be members.
+    choices : int
+        Number of members to choose among them.
+    constrained : bool
+        Whether there are any rules.
+    """
+
+    loss: FederationLoss
+    k: int
+    problem: _core.Problem
+    free: int
+    choices: int
+    constrained: bool
+
+    @classmethod
+    def of(cls, loss: FederationLoss, k: int, ruleset: Ruleset) -> Task:
+        """Set up a search.
+
+        Raises
+        ------
+        SelectionError
+            If no federation of the size keeps the rules.
+        """
+        restricted = bool(ruleset.fixed or ruleset.excluded or ruleset.rules)
+        fallback = feasible_federation(ruleset, k, loss.clients) if restricted else []
+        free = ruleset.free(len(loss.clients))
+        rules = [(rule.amounts.tolist(), rule.lower, rule.upper) for rule in ruleset.rules]
+        problem = _core.Problem(
+            loss.model, k, fixed=list(ruleset.fixed), free=free, constraints=rules, fallback=fallback
+        )
+        return cls(loss, k, problem, len(free), k - len(ruleset.fixed), restricted)
+
+    @property
+    def subsets(self) -> int:
+        """Number of federations of the size, those that break rules included; at most 2^64 - 1."""
+        return _core.binomial(self.free, self.choices)
+
+
 @dataclass(frozen=True)
 class Found:
     """Raw result of one search: pool rows, losses as the search saw them."""
@@ -60,6 +124,17 @@ class Found:
     chains: tuple[ChainResult, ...] = ()
 
 
+def available_threads(threads: int | None) -> int:
+    """Return the given number of threads, or that of the processors this process may run on."""
+    return len(os.sched_getaffinity(0)) if threads is None else threads
+
+
+def check_size(k: object, pool: Pool) -> None:
+    """Refuse a size that no federation of the pool has, with a `SelectionError`."""
+    if isinstance(k, bool) or not isinstance(k, int) or not 1 <= k <= len(pool):
+        raise SelectionError(f"k must be between 1 and {len(pool)}, got {k}")
+
+
 def _found(result: SearchResult, started: float, **known: Any) -> Found:
     return Found(
         best=tuple((loss, tuple(rows)) for loss, rows in result["best"]),
@@ -70,15 +145,14 @@ def _found(result: SearchResult, started: float, **known: Any) -> Found:
     )
 
 
-def expand(loss: FederationLoss, k: int, effort: Effort) -> Found:
+def expand(task: Task, effort: Effort) -> Found:
     """Expansion search: minimise the loss's linear-fractional part around ever better references, then swap.
 
     Starts from the whole pool and from random federations; ends at a federation that no single swap improves.
     """
     started = time.perf_counter()
     result = _core.expand(
-        loss.model,
-        k,
+        task.problem,
         random_starts=RANDOM_STARTS,
         keep=effort.keep,
         threads=effort.threads,
@@ -89,12 +163,11 @@ def expand(loss: FederationLoss, k: int, effort: Effort) -> Found:
     return _found(result, started, swap_optimal=result["swap_optimal"])
 
 
-def enumerate_all(loss: FederationLoss, k: int, effort: Effort) -> Found:
-    """Evaluate every federation of k members."""
+def enumerate_all(task: Task, effort: Effort) -> Found:
+    """Evaluate every federation that keeps the rules."""
     started = time.perf_counter()
     result = _core.enumerate(
-        loss.model,
-        k,
+        task.problem,
         keep=effort.keep,
         threads=effort.threads,
         time_limit=effort.time_limit,
@@ -103,20 +176,45 @@ def enumerate_all(loss: FederationLoss, k: int, effort: Effort) -> Found:
     return _found(result, started, complete=result["complete"], swap_optimal=result["complete"])
 
 
-def anneal(
-    loss: FederationLoss,
-    k: int,
-    effort: Effort,
-    *,
-    schedule: Schedule,
-    chains: int,
-    initial: Sequence[Sequence[int]] = (),
-) -> Found:
-    """Independent annealing chains (PCS, arXiv 2605.20975, algorithm 2); the best federation of all is returned."""
+def greedy(task: Task, effort: Effort) -> Found:
+    """Forward selection: add the client that lowers the loss most, k times. A baseline."""
     started = time.perf_counter()
-    result = _core.anneal(
-        loss.model,
-        k,
+    result = _core.greedy(
+        task.problem, keep=effort.keep, seed=effort.seed, time_limit=effort.time_limit, progress=effort.progress
+    )
+    return _found(result, started, swap_optimal=result["swap_optimal"])
+
+
+def descend(task: Task, effort: Effort, *, starts: Starts = ()) -> Found:
+    """Steepest descent by swaps from the given or from random federations. A baseline."""
+    started = time.perf_counter()
+    result = _refusing(
+        _core.descend,
+        task.problem,
+        starts=[list(start) for start in starts],
+        random_starts=DESCENTS,
+        keep=effort.keep,
+        threads=effort.threads,
+        seed=effort.seed,
+        time_limit=effort.time_limit,
+        progress=effort.progress,
+    )
+    return _found(result, started, swap_optimal=result["swap_optimal"])
+
+
+def anneal(
+    task: Task, effort: Effort, *, schedule: Schedule | None = None, chains: int = 5, starts: Starts = ()
+) -> Found:
+    """Independent annealing chains (PCS, arXiv 2605.20975, algorithm 2); the best federation of all is returned.
+
+    Without a schedule, one is fitted to the loss gaps of random swaps.
+    """
+    started = time.perf_counter()
+    if schedule is None:
+        schedule = fit_schedule(task, seed=effort.seed)
+    result = _refusing(
+        _core.anneal,
+        task.problem,
         temperatures=schedule.temperatures().tolist(),
         evaluations_per_level=schedule.evaluations_per_level,
         max_evaluations=2**62 if schedule.max_evaluations is None else schedule.max_evaluations,
@@ -124,12 +222,27 @@ def anneal(
         keep=effort.keep,
         threads=effort.threads,
         seed=effort.seed,
-        initial_states=[list(state) for state in initial],
+        initial_states=[list(start) for start in starts],
         time_limit=effort.time_limit,
         progress=effort.progress,
     )
+    clients = task.loss.clients
     described = tuple(
-        ChainResult(tuple(loss.clients[row] for row in rows), value, evaluations, tuple(trace))
+        ChainResult(tuple(clients[row] for row in rows), value, evaluations, tuple(trace))
         for value, rows, evaluations, trace in result["chains"]
     )
     return _found(result, started, chains=described)
+
+
+def fit_schedule(task: Task, *, seed: int) -> GeometricSchedule:
+    """Return the annealing schedule that suits a task; see `fedsel.selection.schedule.fitted_schedule`."""
+    gaps = _core.swap_gaps(task.problem, count=_GAPS, seed=seed)
+    return fitted_schedule(gaps, neighbours=task.choices * (task.free - task.choices))
+
+
+def _refusing(search: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+    """Call the core; what it refuses (a bad start) is the user's."""
+    try:
+        return search(*arguments, **options)
+    except ValueError as error:
+        raise SelectionError(str(error)) from None

@@ -61,6 +61,28 @@ class RunnerUp:
 
 
 @dataclass(frozen=True)
+class SizeResult:
+    """The best federation found of one size.
+
+    Parameters
+    ----------
+    k : int
+        Number of members.
+    loss : float
+        In bits.
+    members : tuple of str
+        Their names.
+    certificate : {"proof", "swap-optimal", "none"}
+        What is known about it; see `Certificate`.
+    """
+
+    k: int
+    loss: float
+    members: tuple[str, ...]
+    certificate: CertificateKind
+
+
+@dataclass(frozen=True)
 class ChainResult:
     """One annealing chain.
 
@@ -96,8 +118,8 @@ class Selection:
         Its four sums in bits.
     weights : LossWeights
         Weights of the loss.
-    sensitive : str
-        The active sensitive attribute.
+    sensitive : tuple of str
+        The active sensitive attributes.
     k : int
         Number of members.
     pool_size : int
@@ -118,6 +140,12 @@ class Selection:
         Next best federations seen, in order of loss.
     chains : tuple of ChainResult
         Annealing chains; empty for other searches.
+    constraints : tuple of str
+        The rules the federation had to keep, in words.
+    sizes : tuple of SizeResult
+        The best federation of every size, where a range of sizes was asked for; else empty.
+    smallest : SizeResult or None
+        Among `sizes`, the smallest federation whose loss is within the stated tolerance of the best.
     denoise : str
         Denoising method applied to the pool.
     notes : tuple of str
@@ -130,7 +158,7 @@ class Selection:
     loss: float
     components: Components
     weights: LossWeights
-    sensitive: str
+    sensitive: tuple[str, ...]
     k: int
     pool_size: int
     search: str
@@ -143,6 +171,9 @@ class Selection:
     certificate: Certificate
     runner_ups: tuple[RunnerUp, ...]
     chains: tuple[ChainResult, ...]
+    constraints: tuple[str, ...]
+    sizes: tuple[SizeResult, ...]
+    smallest: SizeResult | None
     denoise: str
     notes: tuple[str, ...]
     privacy: PrivacyStatement

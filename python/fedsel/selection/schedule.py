@@ -87,6 +87,41 @@ class GeometricSchedule:
         return values[values >= self.final]
 
 
+FITTED_LEVELS = 100
+FITTED_SWEEPS = 20  # evaluations of a fitted chain, in numbers of possible swaps
+_FIRST, _LAST = 1.0, 0.002  # temperatures, in mean gaps
+
+
+def fitted_schedule(gaps: npt.NDArray[np.float64], *, neighbours: int) -> GeometricSchedule:
+    """Fit a geometric schedule to the losses of a task.
+
+    A worse swap of gap g is accepted with probability exp(-g / tau). At the mean gap of random swaps, the first
+    temperature, that is 37 per cent for a typical gap: the chain forgets its start. At the last temperature a gap of a
+    hundredth of the mean is refused 99 times in a hundred: the chain has come to rest. The length of a chain grows with
+    the number of swaps a federation allows.
+
+    Parameters
+    ----------
+    gaps : ndarray of float64, shape (swaps,)
+        Absolute loss differences of random swaps, in bits; may be empty.
+    neighbours : int
+        Number of swaps a federation allows.
+
+    Returns
+    -------
+    GeometricSchedule
+    """
+    mean = float(gaps.mean()) if gaps.size else 0.0
+    if mean <= 0:
+        return GeometricSchedule(initial=1.0, final=1.0, evaluations_per_level=1)
+    return GeometricSchedule(
+        initial=_FIRST * mean,
+        final=_LAST * mean,
+        cooling=(_LAST / _FIRST) ** (1 / FITTED_LEVELS),
+        evaluations_per_level=max(10, math.ceil(FITTED_SWEEPS * neighbours / FITTED_LEVELS)),
+    )
+
+
 @dataclass(frozen=True)
 class LogarithmicSchedule:
     """tau_t = c / log(t + d): slow enough to converge in probability (Hajek 1988) if c reaches the deepest barrier.

@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 import math
-import os
 import time
-from dataclasses import astuple
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
-import numpy as np
-
-from fedsel import _core
 from fedsel.errors import SelectionError
 from fedsel.pool import Pool
+from fedsel.selection import methods
+from fedsel.selection.constraints import Constraints, Ruleset, resolve
 from fedsel.selection.denoise import DenoiseMethod, denoise
-from fedsel.selection.loss import FederationLoss
-from fedsel.selection.methods import Effort, Found, Progress, anneal, enumerate_all, expand
-from fedsel.selection.result import Certificate, Member, RunnerUp, Selection, StopReason
-from fedsel.selection.schedule import GeometricSchedule, Schedule
-from fedsel.selection.weights import Components, LossWeights
+from fedsel.selection.loss import FederationLoss, Sensitive
+from fedsel.selection.methods import Effort, Found, Progress, Starts, Task
+from fedsel.selection.result import Certificate, Member, RunnerUp, Selection, SizeResult, StopReason
+from fedsel.selection.schedule import Schedule
+from fedsel.selection.weights import LossWeights
 
-SearchMethod = Literal["auto", "expand", "anneal", "exhaustive"]
+SearchMethod = Literal["auto", "expand", "anneal", "exhaustive", "greedy", "descent"]
 CertificateMode = Literal["auto", "enumerate", "none"]
 
 AFFORDABLE = 3_000_000
@@ -29,15 +28,18 @@ AFFORDABLE = 3_000_000
 
 def select(
     pool: Pool,
-    k: int,
+    k: int | tuple[int, int],
     *,
     search: SearchMethod = "auto",
     weights: LossWeights | None = None,
-    sensitive: str | None = None,
+    sensitive: Sensitive = None,
+    constraints: Constraints | None = None,
+    tolerance: float = 0.01,
     denoise_method: DenoiseMethod = "none",
     certificate: CertificateMode = "auto",
     schedule: Schedule | None = None,
     chains: int = 5,
+    initial: Sequence[Sequence[str | int]] = (),
     seed: int = 0,
     threads: int | None = None,
     time_limit: float = math.inf,
@@ -50,25 +52,33 @@ def select(
     ----------
     pool : Pool
         The candidates' releases.
-    k : int
-        Number of members, between 1 and the number of clients.
-    search : {"auto", "expand", "anneal", "exhaustive"}
+    k : int or (int, int)
+        Number of members, between 1 and the number of clients; or the smallest and largest number, both tried: the best
+        federation of any of these sizes is returned, with the best of each size, and the smallest of them whose loss is
+        within `tolerance` of the best.
+    search : {"auto", "expand", "anneal", "exhaustive", "greedy", "descent"}
         ``expand`` minimises the loss's linear-fractional part and polishes by swaps; ``anneal`` runs simulated
-        annealing (PCS, arXiv 2605.20975, algorithm 2); ``exhaustive`` evaluates every federation. ``auto`` is
-        ``expand``.
+        annealing (PCS, arXiv 2605.20975, algorithm 2); ``exhaustive`` evaluates every federation; ``greedy`` (forward
+        selection) and ``descent`` (steepest swaps from random federations) are baselines. ``auto`` is ``expand``.
     weights : LossWeights or None
         Weights of the loss, by default those of PCS.
-    sensitive : str or None
-        The active sensitive attribute, by default the schema's first.
+    sensitive : str, sequence of str or None
+        The active sensitive attributes, by default the schema's first.
+    constraints : Constraints or None
+        What the federation must satisfy.
+    tolerance : float
+        Bits of loss that a smaller federation may be worse; used with a range of sizes.
     denoise_method : {"none", "clip"}
         What is done to the noisy tables first; see `denoise`.
     certificate : {"auto", "enumerate", "none"}
         Whether to evaluate every federation after the search, to prove the optimum: ``auto`` does where there are at
         most 3,000,000.
     schedule : Schedule or None
-        Annealing only: temperatures, by default the paper's.
+        Annealing only: temperatures; by default fitted to the pool. `GeometricSchedule` is the paper's.
     chains : int
         Annealing only: independent chains.
+    initial : sequence of federations
+        Annealing (one a chain) and descent only: members to start from, as names or pool rows.
     seed : int
         Seed of the search; the same seed gives the same result for any number of threads.
     threads : int or None
@@ -88,117 +98,186 @@ def select(
     Raises
     ------
     SelectionError
-        If an argument is out of range.
+        If an argument is out of range, or no federation satisfies the constraints: the message says which of them
+        clash.
 
     Notes
     -----
     Ctrl-C stops the search and returns the best federation so far, with ``stop_reason == "interrupted"``.
     """
     started = time.perf_counter()
-    _check(pool, k, search, certificate, chains, seed, threads, time_limit, runner_ups)
+    low, high = (k, k) if isinstance(k, int) else _range(k)
+    _check_choices(search=search, certificate=certificate)
+    methods.check_size(low, pool)
+    _check_numbers(
+        chains=(chains, 1, 10_000),
+        seed=(seed, 0, 2**64 - 1),
+        threads=(1 if threads is None else threads, 1, 1024),
+        runner_ups=(runner_ups, 0, 10_000),
+    )
+    if high != low:
+        _check_numbers(**{"the largest k": (high, low, len(pool))})
+    if not time_limit > 0:
+        raise SelectionError(f"time_limit must be positive, got {time_limit}")
+    if not tolerance >= 0:
+        raise SelectionError(f"tolerance must be at least 0, got {tolerance}")
     loss = FederationLoss(denoise(pool, method=denoise_method), weights=weights, sensitive=sensitive)
-    workers = len(os.sched_getaffinity(0)) if threads is None else threads
+    ruleset = resolve(constraints or Constraints(), pool)
+    starts = [loss.rows(members) for members in initial]
     method: SearchMethod = "expand" if search == "auto" else search
+    if starts and method not in ("anneal", "descent"):
+        raise SelectionError(f"initial federations go with search anneal or descent, got {method}")
 
-    def effort() -> Effort:
-        left = max(0.0, time_limit - (time.perf_counter() - started))
+    def effort(sizes_left: int) -> Effort:
+        left = max(0.0, time_limit - (time.perf_counter() - started)) / sizes_left
+        workers = methods.available_threads(threads)
         return Effort(seed=seed, threads=workers, time_limit=left, keep=runner_ups + 1, progress=progress)
 
+    outcomes: list[_Outcome] = []
+    for size in range(low, high + 1):
+        task = Task.of(loss, size, ruleset)
+        outcomes.append(
+            _solve(task, method, certificate, lambda: effort(high + 1 - size), schedule, chains, starts)  # noqa: B023
+        )
+        if outcomes[-1].stop_reason == "interrupted":
+            break
+    best = min(outcomes, key=lambda outcome: (outcome.loss, outcome.task.k))
+    sizes = tuple(outcome.size_result() for outcome in outcomes) if high > low else ()
+    within = [result for result in sizes if result.loss <= best.loss + tolerance]
+    return replace(
+        _selection(pool, best, ruleset, method, seed, runner_ups),
+        evaluations=sum(outcome.found.evaluations for outcome in outcomes),
+        search_seconds=sum(outcome.found.seconds for outcome in outcomes),
+        certificate_seconds=sum(outcome.proof.seconds for outcome in outcomes if outcome.proof),
+        wall_seconds=time.perf_counter() - started,
+        stop_reason=outcomes[-1].stop_reason,
+        sizes=sizes,
+        smallest=within[0] if within else None,
+        denoise=denoise_method,
+        notes=pool.mixed,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Outcome:
+    """Search and certificate of one size, joined: the best members, and the others seen in order of loss."""
+
+    task: Task
+    found: Found
+    proof: Found | None
+    members: tuple[int, ...]
+    loss: float
+    others: tuple[tuple[float, tuple[int, ...]], ...]
+
+    @property
+    def stop_reason(self) -> StopReason:
+        return self.found.stop_reason if self.proof is None else self.proof.stop_reason
+
+    @property
+    def certificate(self) -> Certificate:
+        spent = self.proof.evaluations if self.proof else 0
+        kept = " that keep the constraints" if self.task.constrained else ""
+        complete = self.found if self.found.complete else self.proof
+        if complete is not None and complete.complete:
+            count = f"all {complete.evaluations:,} federations of this size{kept}"
+            statement = f"{count} were evaluated; none has a lower loss"
+            return Certificate("proof", statement, spent)
+        if self.found.swap_optimal and self.members == self.found.best[0][1]:
+            within = " and keeps the constraints" if self.task.constrained else ""
+            return Certificate(
+                "swap-optimal", f"no exchange of one member for one outsider lowers the loss{within}", spent
+            )
+        return Certificate("none", "nothing is proved about this federation", spent)
+
+    def size_result(self) -> SizeResult:
+        clients = self.task.loss.clients
+        return SizeResult(self.task.k, self.loss, tuple(clients[row] for row in self.members), self.certificate.kind)
+
+
+def _solve(
+    task: Task,
+    method: SearchMethod,
+    certificate: CertificateMode,
+    effort: Callable[[], Effort],
+    schedule: Schedule | None,
+    chains: int,
+    starts: Starts,
+) -> _Outcome:
     if method == "exhaustive":
-        found = enumerate_all(loss, k, effort())
+        found = methods.enumerate_all(task, effort())
         if not found.best:
             raise SelectionError("the time limit ended the search before one federation was evaluated")
     elif method == "anneal":
-        found = anneal(loss, k, effort(), schedule=schedule or GeometricSchedule(), chains=chains)
+        found = methods.anneal(task, effort(), schedule=schedule, chains=chains, starts=starts)
+    elif method == "descent":
+        found = methods.descend(task, effort(), starts=starts)
+    elif method == "greedy":
+        found = methods.greedy(task, effort())
     else:
-        found = expand(loss, k, effort())
-
-    subsets = _core.binomial(len(pool), k)
-    proof: Found | None = None
-    wanted = certificate == "enumerate" or (certificate == "auto" and subsets <= AFFORDABLE)
+        found = methods.expand(task, effort())
+    proof = None
+    wanted = certificate == "enumerate" or (certificate == "auto" and task.subsets <= AFFORDABLE)
     if wanted and method != "exhaustive" and found.stop_reason == "completed":
-        proof = enumerate_all(loss, k, effort())
-    members, ranking = _merge(loss, found, proof)
-    components = loss.components(members)
-    stop: StopReason = found.stop_reason if proof is None else proof.stop_reason
-    totals = pool.totals()
+        proof = methods.enumerate_all(task, effort())
+    # All losses from one kernel, so that they compare; the same federation may come from search and proof.
+    seen = sorted({rows for _, rows in found.best} | ({rows for _, rows in proof.best} if proof else set()))
+    losses = task.loss.losses_of(seen)
+    (loss, members), *others = sorted(zip((float(value) for value in losses), seen, strict=True))
+    return _Outcome(task, found, proof, members, loss, tuple(others))
+
+
+def _selection(
+    pool: Pool, outcome: _Outcome, ruleset: Ruleset, method: SearchMethod, seed: int, runner_ups: int
+) -> Selection:
+    loss, totals = outcome.task.loss, pool.totals()
     return Selection(
         members=tuple(
             Member(pool.clients[row], float(totals.estimate[row]), float(totals.standard_error[row]))
-            for row in sorted(members)
+            for row in outcome.members
         ),
-        loss=_value(loss, components),
-        components=components,
+        loss=outcome.loss,
+        components=loss.components(outcome.members),
         weights=loss.weights,
         sensitive=loss.sensitive,
-        k=k,
+        k=outcome.task.k,
         pool_size=len(pool),
         search=method,
         seed=seed,
-        evaluations=found.evaluations,
-        search_seconds=found.seconds,
-        certificate_seconds=0.0 if proof is None else proof.seconds,
-        wall_seconds=time.perf_counter() - started,
-        stop_reason=stop,
-        certificate=_certify(found, proof, subsets, members),
-        runner_ups=tuple(RunnerUp(tuple(loss.clients[r] for r in rows), value) for value, rows in ranking[:runner_ups]),
-        chains=found.chains,
-        denoise=denoise_method,
-        notes=pool.mixed,
+        evaluations=outcome.found.evaluations,
+        search_seconds=outcome.found.seconds,
+        certificate_seconds=outcome.proof.seconds if outcome.proof else 0.0,
+        wall_seconds=0.0,
+        stop_reason=outcome.stop_reason,
+        certificate=outcome.certificate,
+        runner_ups=tuple(
+            RunnerUp(tuple(loss.clients[row] for row in rows), value) for value, rows in outcome.others[:runner_ups]
+        ),
+        chains=outcome.found.chains,
+        constraints=ruleset.labels(pool.clients),
+        sizes=(),
+        smallest=None,
+        denoise="none",
+        notes=(),
         privacy=pool.private,
     )
 
 
-def _check(
-    pool: Pool,
-    k: int,
-    search: str,
-    certificate: str,
-    chains: int,
-    seed: int,
-    threads: int | None,
-    time_limit: float,
-    runner_ups: int,
-) -> None:
+def _range(k: object) -> tuple[int, int]:
+    if not isinstance(k, tuple) or len(k) != 2:
+        raise SelectionError(f"k must be a number, or a smallest and a largest one, got {k!r}")
+    return k
+
+
+def _check_choices(*, search: str, certificate: str) -> None:
     for name, value, allowed in (
         ("search", search, get_args(SearchMethod)),
         ("certificate", certificate, get_args(CertificateMode)),
     ):
         if value not in allowed:
             raise SelectionError(f"{name} must be one of {', '.join(allowed)}, got {value!r}")
-    for name, number, low, high in (
-        ("k", k, 1, len(pool)),
-        ("chains", chains, 1, 10_000),
-        ("seed", seed, 0, 2**64 - 1),
-        ("threads", 1 if threads is None else threads, 1, 1024),
-        ("runner_ups", runner_ups, 0, 10_000),
-    ):
+
+
+def _check_numbers(**numbers: tuple[int, int, int]) -> None:
+    for name, (number, low, high) in numbers.items():
         if isinstance(number, bool) or not isinstance(number, int) or not low <= number <= high:
             raise SelectionError(f"{name} must be between {low} and {high}, got {number}")
-    if not time_limit > 0:
-        raise SelectionError(f"time_limit must be positive, got {time_limit}")
-
-
-def _value(loss: FederationLoss, components: Components) -> float:
-    return float(np.dot(astuple(components), loss.weights.signed))
-
-
-def _merge(
-    loss: FederationLoss, found: Found, proof: Found | None
-) -> tuple[tuple[int, ...], list[tuple[float, tuple[int, ...]]]]:
-    """Best members, and the other federations seen in order of loss, all losses from one kernel."""
-    seen = {rows for _, rows in found.best} | ({rows for _, rows in proof.best} if proof else set())
-    ordered = sorted(seen)
-    losses = loss.components_of(ordered) @ loss.weights.signed
-    ranking = sorted(zip((float(value) for value in losses), ordered, strict=True))
-    return ranking[0][1], ranking[1:]
-
-
-def _certify(found: Found, proof: Found | None, subsets: int, members: tuple[int, ...]) -> Certificate:
-    if found.complete or (proof is not None and proof.complete):
-        statement = f"all {subsets:,} federations of this size were evaluated; none has a lower loss"
-        return Certificate("proof", statement, proof.evaluations if proof else 0)
-    if found.swap_optimal and members == found.best[0][1]:
-        statement = "no exchange of one member for one outsider lowers the loss"
-        return Certificate("swap-optimal", statement, proof.evaluations if proof else 0)
-    return Certificate("none", "nothing is proved about this federation", proof.evaluations if proof else 0)

@@ -65,7 +65,30 @@ class LossWeights:
         if not any(self.signed):
             raise SelectionError("at least one weight must be positive, all are 0")
 
+    @classmethod
+    def preset(cls, name: str) -> LossWeights:
+        """Return named weights; see `PRESETS`.
+
+        Raises
+        ------
+        SelectionError
+            If there are none of that name.
+        """
+        if name not in PRESETS:
+            raise SelectionError(f"weights must be one of {', '.join(PRESETS)}, got {name!r}")
+        return PRESETS[name]
+
     @property
     def signed(self) -> npt.NDArray[np.float64]:
         """Factor of each component in the loss, (4,), in the order of `Components`."""
         return np.array([self.sensitive_target, self.sensitive_feature, self.feature_feature, -self.feature_target])
+
+
+PRESETS = {
+    "pcs": LossWeights(),
+    "pcs-repository": LossWeights(1.0, 1.0, 0.1, 0.5),
+    "fairness": LossWeights(2.0, 0.89, 0.0, 0.0),
+    "utility": LossWeights(0.0, 0.0, 0.11, 1.33),
+}
+"""Named weights: ``pcs`` as printed in the paper, ``pcs-repository`` those its published federations were found with,
+``fairness`` and ``utility`` the two halves of ``pcs`` by themselves."""
