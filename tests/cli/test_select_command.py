@@ -145,3 +145,72 @@ def test_usage_errors_keep_their_own_form():
     result = run("select", "--example", "acs-income")
     assert result.exit_code == 2
     assert "-k" in result.output
+
+
+@pytest.fixture(scope="module")
+def facts(tmp_path_factory):
+    path = tmp_path_factory.mktemp("facts") / "clients.csv"
+    names = load_example().clients[:6]
+    rows = [f"{name},{'even' if i % 2 == 0 else 'odd'},{i}" for i, name in enumerate(names)]
+    path.write_text("\n".join(["client,parity,cost", *rows]), encoding="utf-8")
+    return path
+
+
+def test_constraints_and_sizes(release_files, facts):
+    result = run(
+        *("select", *release_files, "-k", "2-4", "--json", "--include", "AL", "--exclude", "AR"),
+        *("--clients", facts, "--at-least", "parity=even:1", "--at-most", "parity=odd:2", "--budget", 9),
+        *("--min-records", 1000, "--tolerance", 0.5),
+    )
+    assert result.exit_code == 0, result.output
+    found = json.loads(result.stdout)
+    assert [size["k"] for size in found["sizes"]] == [2, 3, 4]
+    assert all("AL" in size["members"] and "AR" not in size["members"] for size in found["sizes"])
+    assert found["smallest"]["k"] in (2, 3, 4)
+    assert len(found["constraints"]) == 6
+    text = run("select", *release_files, "-k", "2-3", "--include", "AL").stdout
+    assert "constraint" in text
+    assert "smallest" in text
+
+
+@pytest.mark.parametrize("method", ["greedy", "descent", "anneal"])
+def test_baselines_and_starts(release_files, method):
+    start = () if method == "greedy" else ("--start", "AK,AL")
+    result = run("select", *release_files, "-k", 2, "--search", method, *start, "--schedule", "paper", "--json")
+    assert result.exit_code == 0, result.output
+    found = json.loads(result.stdout)
+    assert found["search"] == method
+    assert len(found["chains"]) == (method == "anneal")
+
+
+def test_the_pareto_front(release_files):
+    result = run("pareto", *release_files, "-k", 2, "--steps", 5, "--json")
+    assert result.exit_code == 0, result.output
+    points = json.loads(result.stdout)["points"]
+    assert [p["utility"] for p in points] == sorted(p["utility"] for p in points)
+    assert "no other found beats" in run("pareto", *release_files, "-k", 2, "--steps", 5).stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("-k", "five"), "-k must be a number of members such as 5, or a range such as 3-8, got 'five'"),
+        (("-k", "-3"), "-k must be a number of members"),
+        (("-k", "4-2"), "the largest k must be between 4 and 6, got 2"),
+        (("-k", 2, "--at-least", "parity=even:1"), "--at-least needs --clients"),
+        (("-k", 2, "--budget", 3), "--budget needs --clients"),
+        (("-k", 2, "--clients", "FACTS", "--at-most", "parity"), "--at-most must have the form COLUMN=VALUE:N"),
+        (("-k", 2, "--clients", "FACTS", "--at-least", "parity=even:9"), "clash: at least 9 with parity=even"),
+        (("-k", 2, "--include", "AK,AL,AR"), "clash: include AK; include AL; include AR"),
+        (("-k", 2, "--include", "TX"), "include: the pool has no client 'TX'"),
+        (("-k", 2, "--start", "AK,AL"), "initial federations go with search anneal or descent, got expand"),
+        (("-k", 2, "--search", "descent", "--start", "AK"), "an initial federation must have k = 2 members, got 1"),
+        (("-k", 2, "--weights", "best"), "or one of pcs, pcs-repository, fairness, utility, got 'best'"),
+    ],
+)
+def test_bad_rules_are_one_line_and_exit_2(capsys, monkeypatch, release_files, facts, arguments, message):
+    arguments = [str(facts) if argument == "FACTS" else argument for argument in arguments]
+    error = fail(capsys, monkeypatch, "select", *release_files, *arguments)
+    assert error.startswith("error: ")
+    assert message in error
+    assert error.count("\n") == 1

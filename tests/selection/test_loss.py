@@ -167,3 +167,30 @@ def test_scaled_counts_never_overflow_their_sums(seed, bits, clients):
         assert np.add.reduceat(np.abs(smaller).sum(axis=0), [0, 3, 4]).max() + room >= 2**31 - 1 - clients * 8
     else:
         assert np.array_equal(scaled, counts)
+
+
+def test_several_sensitive_attributes_at_once():
+    pool = made_pool(5, clients=4, domain=[3, 4, 5, 2], sensitive=(0, 2))
+    loss = FederationLoss(pool, sensitive=("v0", "v2"))
+    information = FederationLoss(pool).information([0, 1])
+    found = loss.components([0, 1])
+    assert found.sensitive_target == pytest.approx(information["v0", "v3"] + information["v2", "v3"], abs=1e-12)
+    assert found.sensitive_feature == pytest.approx(information["v0", "v1"] + information["v1", "v2"], abs=1e-12)
+    assert found.feature_feature == 0.0
+    assert found.feature_target == pytest.approx(information["v1", "v3"], abs=1e-12)
+    assert ("v0", "v2") not in loss.information([0, 1])
+    for names in ((), ("v0", "v0"), ("v0", "v1")):
+        with pytest.raises(SelectionError, match="sensitive must"):
+            FederationLoss(pool, sensitive=names)
+
+
+def test_other_weights_share_the_tables():
+    pool = made_pool(6, clients=5, domain=[3, 4, 2])
+    loss = FederationLoss(pool)
+    other = loss.reweighted(LossWeights.preset("pcs-repository"))
+    assert other([0, 3]) == FederationLoss(pool, weights=LossWeights(1.0, 1.0, 0.1, 0.5))([0, 3])
+    assert loss([0, 3]) == FederationLoss(pool)([0, 3])
+    halves = [loss.reweighted(LossWeights.preset(name))([0, 3]) for name in ("fairness", "utility")]
+    assert sum(halves) == pytest.approx(loss([0, 3]), abs=1e-12)
+    with pytest.raises(SelectionError, match="weights must be one of pcs, pcs-repository, fairness, utility"):
+        LossWeights.preset("best")

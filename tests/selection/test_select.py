@@ -22,6 +22,7 @@ from fedsel.selection import methods
 from fedsel.selection.constraints import Ruleset
 from fedsel.selection.denoise import denoise
 from fedsel.selection.methods import Effort, Task
+from fedsel.selection.schedule import fitted_schedule
 from reference import best_by_enumeration, made_pool
 
 METHODS = ("expand", "anneal", "exhaustive")
@@ -233,3 +234,45 @@ def test_ctrl_c_returns_the_best_so_far():
         process.send_signal(signal.SIGINT)
         assert process.stdout.read() == "interrupted 12\n"
     assert process.wait() == 0
+
+
+def test_greedy_adds_the_best_client_each_time():
+    pool = made_pool(7, clients=9, domain=[3, 4, 2])
+    loss, members = FederationLoss(pool), []
+    for _ in range(4):
+        members.append(min((c for c in range(9) if c not in members), key=lambda c: loss([*members, c])))
+    found = select(pool, 4, search="greedy", certificate="none")
+    assert found.names == tuple(pool.clients[row] for row in sorted(members))
+
+
+def test_descent_from_a_given_start_ends_swap_optimal():
+    pool = made_pool(8, clients=12, domain=[3, 4, 2])
+    found = select(pool, 4, search="descent", initial=[["c000", "c001", "c002", "c003"]], certificate="none")
+    assert found.certificate.kind == "swap-optimal"
+    loss = FederationLoss(pool)
+    for out in found.names:
+        for name in set(pool.clients) - set(found.names):
+            assert loss([name if member == out else member for member in found.names]) >= found.loss - 1e-12
+
+
+def test_chains_start_where_they_are_told():
+    pool = made_pool(9, clients=12, domain=[3, 4, 2])
+    frozen = GeometricSchedule(initial=1e-9, final=1e-9, evaluations_per_level=1, max_evaluations=1)
+    starts = [["c000", "c001"], ["c004", "c009"]]
+    found = select(pool, 2, search="anneal", schedule=frozen, chains=2, initial=starts, certificate="none")
+    assert [chain.members for chain in found.chains] == [tuple(start) for start in starts]
+    with pytest.raises(SelectionError, match="initial states must be one a chain, got 1 for 2 chains"):
+        select(pool, 2, search="anneal", chains=2, initial=starts[:1])
+    with pytest.raises(SelectionError, match="an initial federation must have k = 3 members, got 2"):
+        select(pool, 3, search="descent", initial=starts)
+
+
+def test_the_fitted_schedule_follows_the_spread_of_the_loss():
+    gaps = np.array([0.1, 0.2, 0.3])
+    schedule = fitted_schedule(gaps, neighbours=205)
+    assert schedule.initial == pytest.approx(0.2)
+    assert schedule.final == pytest.approx(0.0004)
+    assert schedule.evaluations_per_level == 41
+    assert len(schedule.temperatures()) in (100, 101)
+    assert len(fitted_schedule(np.zeros(3), neighbours=5).temperatures()) == 1
+    assert len(fitted_schedule(np.zeros(0), neighbours=0).temperatures()) == 1

@@ -58,6 +58,8 @@ def to_text(selection: Selection) -> str:
             f"{selection.certificate.kind}: {selection.certificate.statement} ({selection.certificate_seconds:.3f} s)",
         ),
         *[("next best", f"{best.loss:.6f} bits: {', '.join(best.members)}") for best in selection.runner_ups[:1]],
+        *[("smallest", _smallest(selection)) for _ in selection.sizes[:1]],
+        *[("constraint", rule) for rule in selection.constraints],
         *[("denoising", selection.denoise) for _ in range(selection.denoise != "none")],
         *[("mixed pool", note) for note in selection.notes],
         ("speaks of", "the exact tables" if exact else "the released tables, noise included: loss, order, certificate"),
@@ -70,10 +72,25 @@ def to_text(selection: Selection) -> str:
             "",
             text_table(("member", "records", "+- (sd)"), members, right=(1, 2)),
             "",
-            f"loss {selection.loss:.6f} bits, sensitive attribute {selection.sensitive}",
+            f"loss {selection.loss:.6f} bits, sensitive: {', '.join(selection.sensitive)}",
             "",
             text_table(("part of the loss", "bits", "weight", "product"), parts, right=(1, 2, 3)),
             "",
+            *_sizes(selection),
             *[f"{label.ljust(width)}  {fact}" for label, fact in facts],
         ]
     )
+
+
+def _smallest(selection: Selection) -> str:
+    found = selection.smallest
+    if found is None:
+        return "no size comes within the tolerance of the best"
+    return f"k = {found.k} is within the tolerance of the best: {', '.join(found.members)}"
+
+
+def _sizes(selection: Selection) -> list[str]:
+    if not selection.sizes:
+        return []
+    rows = [(str(size.k), f"{size.loss:.6f}", size.certificate, ", ".join(size.members)) for size in selection.sizes]
+    return [text_table(("k", "loss", "certificate", "members"), rows, right=(0, 1)), ""]
