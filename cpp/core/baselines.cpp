@@ -9,7 +9,7 @@ namespace fedsel {
 
 SimpleResult greedy(const Problem& problem, std::size_t keep, std::uint64_t seed, Control& control) {
   const LossModel& model = problem.model();
-  const FreeLanes lanes(problem);
+  const Candidates candidates(problem, problem.free());
   Evaluator evaluator(model);
   Philox random(seed, 0);
   Members members = problem.fixed();
@@ -20,7 +20,7 @@ SimpleResult greedy(const Problem& problem, std::size_t keep, std::uint64_t seed
     std::uint32_t choice = 0;
     bool found = false;
     for (const bool strict : {true, false}) {  // where every client breaks a bound, one that does is repaired later
-      const bool ended = lanes.try_all(
+      const bool ended = candidates.try_all(
           federation, federation.sums(), evaluator, control,
           [&](std::uint32_t in) { return !strict || balance.excess_with(in) == 0.0; },
           [&](std::uint32_t in, double loss) {

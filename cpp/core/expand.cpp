@@ -15,6 +15,7 @@ namespace {
 
 constexpr int kMaxExpansions = 20;   // re-expansion may cycle; it settles or repeats within a few steps
 constexpr int kMaxIterations = 100;  // Dinkelbach converges superlinearly
+constexpr std::size_t kPromisingPerChoice = 4, kPromising = 64;  // clients a first descent tries
 
 // For any reference tables q, I_W(X;Y) = E_W[log2 q_xy / (q_x q_y)] + (a remainder of second order in W - q), so
 //
@@ -93,16 +94,30 @@ Members smallest_ratio(const std::vector<double>& s, const std::vector<double>& 
   return best;
 }
 
+// The free clients that look best by themselves at this ratio: a descent that tries only them costs little in a large
+// pool, and misses little.
+Members promising(const std::vector<double>& s, const std::vector<double>& n, double ratio, const Problem& problem) {
+  Members clients = problem.free();
+  const std::size_t count = kPromisingPerChoice * problem.choices() + kPromising;
+  if (count >= clients.size()) return clients;
+  std::nth_element(clients.begin(), clients.begin() + static_cast<std::ptrdiff_t>(count), clients.end(),
+                   [&](std::uint32_t a, std::uint32_t b) {
+                     const double left = s[a] - ratio * n[a], right = s[b] - ratio * n[b];
+                     return left != right ? left < right : a < b;
+                   });
+  clients.resize(count);
+  std::sort(clients.begin(), clients.end());
+  return clients;
+}
+
 }  // namespace
 
 ExpansionResult expand(const Problem& problem, const ExpansionOptions& options, Control& control) {
   const LossModel& model = problem.model();
   const auto n = sizes(model);
-  const SwapDescent descent(problem);
   const std::size_t starts = options.random_starts + 1;
   std::vector<Leaderboard> boards(starts, Leaderboard(options.keep));
   std::vector<Candidate> ends(starts, Candidate{std::numeric_limits<double>::infinity(), {}});
-  std::vector<std::uint8_t> optimal(starts, 0);
 
   parallel_for(starts, options.threads, [&](std::size_t start) {
     if (start > 0 && control.stopped()) return;
@@ -115,9 +130,10 @@ ExpansionResult expand(const Problem& problem, const ExpansionOptions& options, 
       reference.insert(reference.end(), problem.free().begin(), problem.free().end());
 
     Candidate best{std::numeric_limits<double>::infinity(), {}};
+    std::vector<double> scores;
     std::set<Members> seen;
     for (int expansion = 0; expansion < kMaxExpansions && seen.insert(reference).second; ++expansion) {
-      const auto scores = linear_scores(model, sum_rows(model, reference).data());
+      scores = linear_scores(model, sum_rows(model, reference).data());
       reference = problem.start(smallest_ratio(scores, n, problem), random);
       Candidate candidate{evaluator.loss(sum_rows(model, reference).data()), reference};
       control.evaluations.fetch_add(1, std::memory_order_relaxed);
@@ -125,11 +141,12 @@ ExpansionResult expand(const Problem& problem, const ExpansionOptions& options, 
       if (candidate < best) best = std::move(candidate);
       if (control.stopped()) break;
     }
+    double sum_s = 0.0, sum_n = 0.0;
+    for (auto client : best.members) sum_s += scores[client], sum_n += n[client];
+    const SwapDescent descent(problem, promising(scores, n, sum_s / sum_n, problem));
     Federation federation(model, best.members);
-    optimal[start] = descent.run(federation, best.loss, evaluator, control, boards[start]);
-    best.members = federation.members();
-    std::sort(best.members.begin(), best.members.end());
-    ends[start] = std::move(best);
+    descent.run(federation, best.loss, evaluator, control, boards[start]);
+    ends[start] = {best.loss, federation.members()};
   });
 
   ExpansionResult result{Leaderboard(options.keep), false};
@@ -138,7 +155,10 @@ ExpansionResult expand(const Problem& problem, const ExpansionOptions& options, 
     result.board.merge(boards[start]);
     if (ends[start] < ends[winner]) winner = start;
   }
-  result.swap_optimal = optimal[winner] != 0;
+  // The best end, against all clients.
+  Evaluator evaluator(model);
+  Federation federation(model, ends[winner].members);
+  result.swap_optimal = SwapDescent(problem).run(federation, ends[winner].loss, evaluator, control, result.board);
   return result;
 }
 

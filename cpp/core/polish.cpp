@@ -9,11 +9,11 @@ constexpr double kRounding = 1e-12;  // bits; the kernels agree with exact arith
 
 }  // namespace
 
-FreeLanes::FreeLanes(const Problem& problem) : problem_(problem) {
-  const std::size_t block_cells = problem.model().cells() * kLanes, n = problem.free().size();
+Candidates::Candidates(const Problem& problem, Members clients) : problem_(problem), clients_(std::move(clients)) {
+  const std::size_t block_cells = problem.model().cells() * kLanes, n = clients_.size();
   lanes_.resize(padded(n) / kLanes * block_cells);
   for (std::size_t first = 0; first < n; first += kLanes)
-    fill_lanes(problem.model(), problem.free().data() + first, 1, std::min(kLanes, n - first),
+    fill_lanes(problem.model(), clients_.data() + first, 1, std::min(kLanes, n - first),
                lanes_.data() + first / kLanes * block_cells);
 }
 
@@ -24,7 +24,7 @@ bool SwapDescent::best_at(std::size_t position, const Federation& federation, co
   AlignedVector<std::int32_t> base(model.stride(), 0);
   const std::int32_t* leaving = model.row(out);
   for (std::size_t c = 0; c < model.cells(); ++c) base[c] = federation.sums()[c] - leaving[c];
-  return lanes_.try_all(
+  return candidates_.try_all(
       federation, base.data(), evaluator, control,
       [&](std::uint32_t in) { return !problem_.constrained() || balance.violation_after(out, in) == 0.0; },
       [&](std::uint32_t in, double loss) {
