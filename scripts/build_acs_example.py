@@ -4,8 +4,8 @@
     python scripts/build_acs_example.py --folktables DOWNLOAD_FOLDER
 
 The first form reads person records that already passed the ACSIncome filter, with a column ``ST`` of state codes. The
-second downloads the 2018 1-year person files through folktables (extra ``acs``) and applies the same filter: AGEP > 16,
-WKHP >= 1, PINCP >= 100, label PINCP > 50,000. Both leave out CA, FL, NY and TX. The records are in the public domain
+second downloads the 2018 1-year person files and lets folktables (extra ``acs``) apply the same filter: AGEP > 16,
+WKHP >= 1, PINCP > 100, label PINCP > 50,000. Both leave out CA, FL, NY and TX. The records are in the public domain
 (US Census Bureau).
 """
 
@@ -19,6 +19,7 @@ import numpy as np
 import pandas as pd
 
 from fedsel import Schema, Workload, count
+from fedsel.datasets.acs import STATES, load_acs
 from fedsel.encode import encode
 
 EXAMPLE_FOLDER = Path(__file__).parent.parent / "python" / "fedsel" / "datasets"
@@ -32,13 +33,7 @@ def from_parquet(path: Path) -> Iterator[tuple[str, pd.DataFrame]]:
 
 
 def from_folktables(folder: Path) -> Iterator[tuple[str, pd.DataFrame]]:
-    from folktables import ACSDataSource, adult_filter
-    from folktables.load_acs import state_list
-
-    source = ACSDataSource(survey_year="2018", horizon="1-Year", survey="person", root_dir=str(folder))
-    for state in sorted(set(state_list) - LEFT_OUT - {"PR"}):
-        rows = adult_filter(source.get_data(states=[state], download=True))
-        yield state, rows.assign(PINCP=(rows["PINCP"] > 50_000).astype(int))
+    return load_acs("ACSIncome", sorted(set(STATES) - LEFT_OUT - {"PR"}), year=2018, folder=folder)
 
 
 def main() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from fedsel.schema import Schema
 
 _SHOWN_COLUMNS = 10
+
+Place = Callable[[int], str]
+"""Says where a row of a batch, counted from 0, stands in the data."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,7 +101,9 @@ def encode(schema: Schema, data: Any, *, source: str = "data", first_row: int = 
         If a column is missing or there twice, columns differ in length, a column cannot be encoded, or a value finds no
         category under ``missing = "error"``; that message names row, variable and value.
     """
-    return _encode(matchers(schema), _find_columns(data, schema.names, source), source=source, first_row=first_row)
+    rules = matchers(schema)
+    columns = _find_columns(data, schema.names, source)
+    return kept_codes(rules, *match_columns(rules, columns, source=source, place=_numbered(source, first_row)))
 
 
 def encode_file(
@@ -138,12 +143,13 @@ def encode_file(
     rules = matchers(schema)
 
     def find(names: Sequence[str]) -> list[int]:
-        return _positions(names, schema.names, source)
+        return positions(names, schema.names, source)
 
     def encoded() -> Iterator[Codes]:
         first_row = 1
         for columns in read_batches(path, find, batch_rows=batch_rows, delimiter=delimiter):
-            yield _encode(rules, columns, source=source, first_row=first_row)
+            place = _numbered(source, first_row)
+            yield kept_codes(rules, *match_columns(rules, columns, source=source, place=place))
             first_row += len(columns[0])
         if first_row == 1:
             raise DataError(f"{source}: holds a header but no rows")
@@ -151,7 +157,38 @@ def encode_file(
     return encoded()
 
 
-def _encode(rules: Sequence[Matcher], columns: Sequence[Any], *, source: str, first_row: int) -> Codes:
+def _numbered(source: str, first_row: int) -> Place:
+    return lambda row: f"{source}: row {first_row + row}"
+
+
+def match_columns(
+    rules: Sequence[Matcher], columns: Sequence[Any], *, source: str, place: Place
+) -> tuple[list[Codes32], list[npt.NDArray[np.bool_]]]:
+    """Find the code of every value of a batch, and refuse what a variable with ``missing = "error"`` refuses.
+
+    Parameters
+    ----------
+    rules : sequence of Matcher
+        One per variable.
+    columns : sequence of arrays, each of shape (rows,)
+        Raw values, one column per variable.
+    source : str
+        What opens a message about a whole column.
+    place : callable
+        What opens a message about a row.
+
+    Returns
+    -------
+    codes : list of ndarray of int32, each of shape (rows,)
+        One column per variable; -1 where a value is missing or fits no category.
+    lost : list of ndarray of bool, each of shape (rows,)
+        Where that is so.
+
+    Raises
+    ------
+    DataError
+        As `encode`.
+    """
     lengths = [len(column) for column in columns]
     for rule, length in zip(rules, lengths, strict=True):
         if length != lengths[0]:
@@ -161,8 +198,14 @@ def _encode(rules: Sequence[Matcher], columns: Sequence[Any], *, source: str, fi
             )
     coded = [_codes_of(rule, column, source) for rule, column in zip(rules, columns, strict=True)]
     lost = [codes < 0 for codes in coded]
-    _refuse(rules, columns, lost, source=source, first_row=first_row)
-    keep = np.ones(lengths[0], dtype=np.bool_)
+    _refuse(rules, columns, lost, place)
+    return coded, lost
+
+
+def kept_codes(rules: Sequence[Matcher], coded: Sequence[Codes32], lost: Sequence[npt.NDArray[np.bool_]]) -> Codes:
+    """Apply the missing policies to what `match_columns` found; the arrays given stay as they are."""
+    came = len(coded[0])
+    keep = np.ones(came, dtype=np.bool_)
     for rule, bad in zip(rules, lost, strict=True):
         if rule.variable.missing == "drop":
             keep &= ~bad
@@ -170,10 +213,10 @@ def _encode(rules: Sequence[Matcher], columns: Sequence[Any], *, source: str, fi
     result = []
     for rule, codes, bad in zip(rules, coded, lost, strict=True):
         if rule.variable.missing == "category":
-            codes[bad] = rule.variable.size - 1
-        kept = codes if rows == lengths[0] else codes[keep]
+            codes = np.where(bad, np.int32(rule.variable.size - 1), codes)
+        kept = codes if rows == came else codes[keep]
         result.append(kept.astype(code_dtype(rule.variable.size)))
-    return Codes(tuple(result), rows, lengths[0] - rows, tuple(int(bad.sum()) for bad in lost))
+    return Codes(tuple(result), rows, came - rows, tuple(int(bad.sum()) for bad in lost))
 
 
 def _codes_of(rule: Matcher, column: Any, source: str) -> Codes32:
@@ -184,12 +227,7 @@ def _codes_of(rule: Matcher, column: Any, source: str) -> Codes32:
 
 
 def _refuse(
-    rules: Sequence[Matcher],
-    columns: Sequence[Any],
-    lost: Sequence[npt.NDArray[np.bool_]],
-    *,
-    source: str,
-    first_row: int,
+    rules: Sequence[Matcher], columns: Sequence[Any], lost: Sequence[npt.NDArray[np.bool_]], place: Place
 ) -> None:
     """Raise for the first row, and in it the first variable, whose value the policy ``error`` refuses."""
     strict = [i for i, rule in enumerate(rules) if rule.variable.missing == "error" and lost[i].any()]
@@ -197,24 +235,24 @@ def _refuse(
         return
     row, i = min((int(lost[i].argmax()), i) for i in strict)
     reason = rules[i].explain(column_value(columns[i], row))
-    raise DataError(f'{source}: row {first_row + row}: {rules[i].variable.name}: missing="error" but {reason}')
+    raise DataError(f'{place(row)}: {rules[i].variable.name}: missing="error" but {reason}')
 
 
 def _find_columns(data: Any, wanted: Sequence[str], source: str) -> list[Any]:
     pandas, arrow = sys.modules.get("pandas"), sys.modules.get("pyarrow")
     if pandas is not None and isinstance(data, pandas.DataFrame):
-        return [data.iloc[:, position] for position in _positions(list(data.columns), wanted, source)]
+        return [data.iloc[:, position] for position in positions(list(data.columns), wanted, source)]
     if arrow is not None and isinstance(data, (arrow.Table, arrow.RecordBatch)):
-        return [data.column(position) for position in _positions(data.schema.names, wanted, source)]
+        return [data.column(position) for position in positions(data.schema.names, wanted, source)]
     if isinstance(data, Mapping):
         names = list(data)
-        return [data[names[position]] for position in _positions(names, wanted, source)]
+        return [data[names[position]] for position in positions(names, wanted, source)]
     raise DataError(
         f"{source}: expected a DataFrame, a pyarrow table or a mapping of arrays, got {type(data).__name__}"
     )
 
 
-def _positions(names: Sequence[object], wanted: Sequence[str], source: str) -> list[int]:
+def positions(names: Sequence[object], wanted: Sequence[str], source: str) -> list[int]:
     """Return where each wanted column stands; names match whichever way accents are composed."""
     found: dict[str, list[int]] = {}
     for position, name in enumerate(names):

@@ -228,7 +228,7 @@ def test_public_sizes_are_released_under_replace_one_only(run: Run) -> None:
         (["--delta", "0"], "delta must be between 0 and 1 (exclusive), got 0"),
         (["--delta", "1"], "delta must be between 0 and 1 (exclusive), got 1"),
         (["--schema", "none.toml"], "none.toml"),
-        (["-o", "missing/out.parquet"], "missing/out.parquet: its folder does not exist"),
+        (["-o", "missing/too/out.parquet"], "missing/too/out.parquet: the folder missing/too cannot be made"),
         (["--client", ""], "client: a name must have 1 to 200 characters, got 0"),
         (["--client", "a\nb"], "client: a name must be printable"),
     ],
@@ -236,6 +236,39 @@ def test_public_sizes_are_released_under_replace_one_only(run: Run) -> None:
 def test_bad_options(run: Run, options: list[str], message: str) -> None:
     assert message in refused(release(run, "north", *options))
     assert sorted(os.listdir()) == ["north.csv", "s.toml", "south.csv"]
+
+
+def test_one_client_of_a_file_of_several(run: Run) -> None:
+    both = [f"{name},{line}" for name in ("north", "south") for line in Path(f"{name}.csv").read_text().split()[1:]]
+    Path("both.csv").write_text("\n".join(["hospital,sex,age,ill", *both]))
+    options = ["--schema", "s.toml", "--epsilon", "1", "--noise-seed", "1", "--no-ledger"]
+    status, _, _ = run(
+        "release", "both.csv", "--client-column", "hospital", "--client", "south", "-o", "new/a.parquet", *options
+    )
+    assert status == 0
+    run("release", "south.csv", "--client", "south", "-o", "b.parquet", *options)
+    assert read_release("new/a.parquet") == read_release("b.parquet")
+    for column, client, message in (
+        ("hospital", "west", "both.csv: no row has hospital = 'west'; it has north, south"),
+        ("clinic", "south", "both.csv: no column clinic; it has hospital, sex, age, ill"),
+    ):
+        text = refused(
+            run("release", "both.csv", "--client-column", column, "--client", client, "-o", "c.parquet", *options)
+        )
+        assert text == message
+
+
+def test_other_delimiters(run: Run) -> None:
+    Path("north.csv").write_text(Path("north.csv").read_text().replace(",", ";"))
+    assert "no column sex" in refused(release(run))
+    assert release(run, "north", "--delimiter", ";")[0] == 0
+
+
+def test_a_client_whose_rows_are_all_dropped(run: Run) -> None:
+    Path("s.toml").write_text(SCHEMA + 'missing = "drop"\n')
+    Path("north.csv").write_text("sex,age,ill\nF,30,\n")
+    assert "no row is left once those with missing values are dropped" in refused(release(run))
+    assert not Path("north.ledger").exists()
 
 
 def test_data_that_are_not_there(run: Run) -> None:

@@ -77,6 +77,25 @@ def test_init_from_a_codebook() -> None:
 
 
 @pytest.mark.usefixtures("folder")
+def test_init_takes_texts_for_missing_values() -> None:
+    Path("book.csv").write_text("variable,value\ny,0\ny,1\n")
+    init = ("init", "--codebook", "book.csv", "--missing", "category", "-o", "s.toml")
+    run(*init, "--missing-value", "?", "--missing-value", "-9")
+    assert Schema.from_toml("s.toml").missing_values == ("-9", "?")
+    assert refused(*init, "--missing-value", "1", "--force").startswith("variable y: ")
+
+
+@pytest.mark.usefixtures("folder")
+def test_noise_of_a_schema() -> None:
+    run(*INIT, "-o", "s.toml")
+    out = run("noise", "s.toml", "--epsilon", "1", "--epsilon", "2")
+    assert out.splitlines()[0] == "public: 3 pairs of 3 variables, " + out.splitlines()[0].split(", ")[1]
+    assert [line.split()[:3] for line in out.splitlines()[-2:]] == [["1", "1e-05", "6.462"], ["2", "1e-05", "3.456"]]
+    assert len(run("noise", "s.toml").splitlines()) == 10
+    assert refused("noise", "s.toml", "--epsilon", "0") == "epsilon must be positive, got 0"
+
+
+@pytest.mark.usefixtures("folder")
 def test_init_names_what_it_left_out() -> None:
     out = run("init", "--sample", "public.csv", "--max-categories", "1", "-o", "s.toml", "--target", "y")
     assert "Left out" not in out
@@ -118,14 +137,21 @@ def test_check_data() -> None:
     out = run("check", "s.toml", "--data", "client.csv", "--data", "public.csv")
     assert out.splitlines()[2:] == [
         "client.csv: 2 rows encoded, 1 dropped",
-        "  age: 2 values missing or without a category (counted as missing/other)",
-        "  sex: 1 values missing or without a category (counted as missing/other)",
-        "  y: 1 values missing or without a category (row dropped)",
+        "  age: 2 without a category, such as 300 (counted as missing/other)",
+        "  sex: 1 without a category, such as ? (counted as missing/other)",
+        "  y: 1 without a category, such as 7 (row dropped)",
         "public.csv: 100 rows encoded, 0 dropped",
     ]
     facts = json.loads(run("check", "s.toml", "--data", "client.csv", "--json"))
     assert facts["files"] == [
-        {"file": "client.csv", "rows": 2, "dropped": 1, "unmatched": {"age": 2, "sex": 1, "y": 1}}
+        {
+            "file": "client.csv",
+            "rows": 2,
+            "dropped": 1,
+            "unmatched": {"age": 2, "sex": 1, "y": 1},
+            "missing": {},
+            "unlisted": {"age": {"300": 2}, "sex": {"?": 1}, "y": {"7": 1}},
+        }
     ]
     assert facts["fingerprint"] == Schema.from_toml("s.toml").fingerprint
 

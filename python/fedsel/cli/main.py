@@ -8,9 +8,12 @@ from typing import Annotated
 import typer
 
 from fedsel import __version__
+from fedsel.cli.acs_command import acs_command
 from fedsel.cli.client_commands import ledger_app, release_command
 from fedsel.cli.example_command import example_command
+from fedsel.cli.pareto_command import pareto_command
 from fedsel.cli.pool_commands import pool_app
+from fedsel.cli.release_all_command import release_all_command
 from fedsel.cli.schema_commands import schema_app
 from fedsel.cli.select_command import select_command
 from fedsel.errors import FedselError
@@ -31,8 +34,11 @@ app = typer.Typer(
     ),
 )
 app.command("select")(select_command)
+app.command("pareto")(pareto_command)
 app.command("release")(release_command)
+app.command("release-all")(release_all_command)
 app.command("example")(example_command)
+app.command("acs")(acs_command)
 app.add_typer(schema_app, name="schema")
 app.add_typer(pool_app, name="pool")
 app.add_typer(ledger_app, name="ledger")

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from fedsel.cli.noise_command import noise_command
 from fedsel.errors import FedselError, SchemaError
 
 if TYPE_CHECKING:
@@ -20,6 +22,7 @@ schema_app = typer.Typer(
 )
 
 _SHOWN_LABELS = 60
+_SHOWN_UNLISTED = 5
 
 
 @schema_app.command()
@@ -48,6 +51,10 @@ def init(
             help="What happens to values without a category: error, drop (the row) or category; "
             "by default what the sample suggests, or error."
         ),
+    ] = None,
+    missing_value: Annotated[
+        list[str] | None,
+        typer.Option(help='Text that stands for a missing value in the data, such as "?"; may be given several times.'),
     ] = None,
     delimiter: Annotated[str | None, typer.Option(help="Character between the fields of a CSV file.")] = None,
     output: Annotated[
@@ -89,6 +96,9 @@ def init(
         draft = draft_from_codebook(
             codebook, target=target, sensitive=chosen, name=name, missing=policy, delimiter=delimiter or ","
         )
+    if missing_value:
+        tokens = tuple(sorted({*draft.schema.missing_values, *missing_value}))
+        draft = replace(draft, schema=replace(draft.schema, missing_values=tokens))
     text = draft.to_toml()
     if output is None:
         typer.echo(text, nl=False)
@@ -116,20 +126,21 @@ def check(
 
     What is printed about data files is exact and private: it is for the client who holds them.
     """
-    from fedsel.encode import encode_file
+    from fedsel.file_check import check_file
     from fedsel.schema import Schema
 
     parsed = Schema.from_toml(schema)
     files: list[dict[str, Any]] = []
     for path in data or ():
-        rows = dropped = 0
-        unmatched = [0] * len(parsed.names)
-        for codes in encode_file(parsed, path, delimiter=delimiter):
-            rows += codes.rows
-            dropped += codes.dropped
-            unmatched = [total + more for total, more in zip(unmatched, codes.unmatched, strict=True)]
-        lost = {name: number for name, number in zip(parsed.names, unmatched, strict=True) if number}
-        files.append({"file": str(path), "rows": rows, "dropped": dropped, "unmatched": lost})
+        found = check_file(parsed, path, delimiter=delimiter)
+        unlisted = {name: dict(values.most_common(_SHOWN_UNLISTED)) for name, values in found.unlisted.items()}
+        lost = {
+            name: found.missing.get(name, 0) + sum(found.unlisted.get(name, {}).values())
+            for name in parsed.names
+            if name in found.missing or name in found.unlisted
+        }
+        entry: dict[str, Any] = {"file": str(path), "rows": found.rows, "dropped": found.dropped}
+        files.append({**entry, "unmatched": lost, "missing": found.missing, "unlisted": unlisted})
     if as_json:
         typer.echo(json.dumps({"schema": str(schema), **_facts(parsed), "files": files}, ensure_ascii=False))
         return
@@ -138,9 +149,13 @@ def check(
     for entry in files:
         typer.echo(f"{entry['file']}: {entry['rows']:,} rows encoded, {entry['dropped']:,} dropped")
         for name, number in entry["unmatched"].items():
-            policy = parsed.variable(name).missing
-            fate = "row dropped" if policy == "drop" else "counted as missing/other"
-            typer.echo(f"  {name}: {number:,} values missing or without a category ({fate})")
+            fate = "row dropped" if parsed.variable(name).missing == "drop" else "counted as missing/other"
+            missing = entry["missing"].get(name, 0)
+            parts = [f"{missing:,} missing"] if missing else []
+            if number > missing:
+                shown = ", ".join(entry["unlisted"][name])
+                parts.append(f"{number - missing:,} without a category, such as {shown}")
+            typer.echo(f"  {name}: {', '.join(parts)} ({fate})")
 
 
 @schema_app.command()
@@ -171,6 +186,9 @@ def show(
         console.print(Text(parsed.description))
     console.print(Text(f"{_summary(parsed)}; sizes {parsed.sizes}"))
     console.print(Text(f"fingerprint {parsed.fingerprint}"))
+
+
+schema_app.command("noise")(noise_command)
 
 
 def _pair_cells(domain: tuple[int, ...]) -> int:
