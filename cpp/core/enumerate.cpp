@@ -1,6 +1,7 @@
 #include "enumerate.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <mutex>
 #include <numeric>
@@ -10,6 +11,16 @@
 
 namespace fedsel {
 namespace {
+
+// log2 of the number of records in a federation of average clients.
+float typical_total(const Problem& problem) {
+  const LossModel& model = problem.model();
+  double sum = 0.0;
+  for (std::size_t i = 0; i < model.clients(); ++i)
+    for (std::size_t c = 0; c < model.cells(); ++c) sum += model.row(i)[c];
+  const double records = sum / static_cast<double>(model.tables().size() * model.clients());
+  return static_cast<float>(std::log2(std::max(1.0, records * static_cast<double>(problem.k()))));
+}
 
 // A federation is the fixed members, a prefix of free ones, and a tail of one or two later free ones (later in the list
 // of free clients: positions there are what the code below counts in). Tails are listed in lexicographic order and cut
@@ -22,6 +33,7 @@ class BlockSearch {
       : problem_(problem),
         model_(problem.model()),
         evaluator_(model_),
+        origin_(typical_total(problem)),
         prefix_(prefix),
         tail_(tail),
         board_(keep),
@@ -79,6 +91,18 @@ class BlockSearch {
     std::uint64_t evaluated = 0;
     for (std::size_t l = 0; l < count_; ++l) evaluated += wanted[l] = allowed(l);
     if (evaluated == 0) return;
+    control_.evaluations.fetch_add(evaluated, std::memory_order_relaxed);
+
+    // Screen in single precision; only a block with a lane that might enter the board is evaluated exactly.
+    float screened[kLanes];
+    evaluator_.screen(sums_[prefix_].data(), lanes_.data(), origin_, screened);
+    const double bound = board_.threshold() + evaluator_.screening_error();
+    bool any = false;
+    for (std::size_t l = 0; l < count_; ++l) {
+      wanted[l] = wanted[l] && screened[l] <= bound;
+      any = any || wanted[l];
+    }
+    if (!any) return;
     double losses[kLanes];
     evaluator_.lane_losses(sums_[prefix_].data(), lanes_.data(), losses);
     for (std::size_t l = 0; l < count_; ++l) {
@@ -89,12 +113,12 @@ class BlockSearch {
       members.insert(members.end(), tail, tail + tail_);
       board_.add(losses[l], std::move(members));
     }
-    control_.evaluations.fetch_add(evaluated, std::memory_order_relaxed);
   }
 
   const Problem& problem_;
   const LossModel& model_;
   Evaluator evaluator_;
+  float origin_;
   std::size_t prefix_, tail_;
   Leaderboard board_;
   Control& control_;

@@ -1,28 +1,35 @@
 #include "kernel.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include "kernel_body.hpp"
+#include "screen_body.hpp"
 
 namespace fedsel {
 namespace {
 
 // One set of wrappers an instruction set: the attribute makes the compiler generate the inlined body for it.
-#define FEDSEL_WRAPPERS(LEVEL, TARGET, N)                                                                     \
-  TARGET void exchange_##LEVEL(std::size_t cells, const std::int32_t* from, const std::int32_t* minus,        \
-                               const std::int32_t* plus, std::int32_t* to) {                                  \
-    body::exchange<N>(cells, from, minus, plus, to);                                                          \
-  }                                                                                                           \
-  TARGET void information_##LEVEL(const PairTable* tables, std::size_t count, const std::int32_t* sums,       \
-                                  std::int32_t* scratch, double* work, double* information) {                 \
-    body::information<N>(tables, count, sums, scratch, work, information);                                    \
-  }                                                                                                           \
-  TARGET void lane_losses_##LEVEL(const PairTable* tables, std::size_t count, const double* weights,          \
-                                  const std::int32_t* base, const std::int32_t* lanes, std::int32_t* scratch, \
-                                  double* losses) {                                                           \
-    body::lane_losses<N>(tables, count, weights, base, lanes, scratch, losses);                               \
-  }                                                                                                           \
-  constexpr Kernels kernels_##LEVEL{exchange_##LEVEL, information_##LEVEL, lane_losses_##LEVEL};
+#define FEDSEL_WRAPPERS(LEVEL, TARGET, N)                                                                              \
+  TARGET void exchange_##LEVEL(std::size_t cells, const std::int32_t* from, const std::int32_t* minus,                 \
+                               const std::int32_t* plus, std::int32_t* to) {                                           \
+    body::exchange<N>(cells, from, minus, plus, to);                                                                   \
+  }                                                                                                                    \
+  TARGET void information_##LEVEL(const PairTable* tables, std::size_t count, const std::int32_t* sums,                \
+                                  std::int32_t* scratch, double* work, double* information) {                          \
+    body::information<N>(tables, count, sums, scratch, work, information);                                             \
+  }                                                                                                                    \
+  TARGET void lane_losses_##LEVEL(const PairTable* tables, std::size_t count, const double* weights,                   \
+                                  const std::int32_t* base, const std::int32_t* lanes, std::int32_t* scratch,          \
+                                  double* losses) {                                                                    \
+    body::lane_losses<N>(tables, count, weights, base, lanes, scratch, losses);                                        \
+  }                                                                                                                    \
+  TARGET void screen_##LEVEL(const PairTable* tables, std::size_t count, const float* weights,                         \
+                             const std::int32_t* base, const std::int32_t* lanes, float origin, std::int32_t* scratch, \
+                             float* losses) {                                                                          \
+    body::screen<2 * N>(tables, count, weights, base, lanes, origin, scratch, losses);                                 \
+  }                                                                                                                    \
+  constexpr Kernels kernels_##LEVEL{exchange_##LEVEL, information_##LEVEL, lane_losses_##LEVEL, screen_##LEVEL};
 
 FEDSEL_WRAPPERS(plain, , 2)
 #if defined(__x86_64__) && defined(__GNUC__)
@@ -40,6 +47,22 @@ std::size_t scratch_cells(const PairTable* tables, std::size_t count) {
     columns = std::max<std::size_t>(columns, tables[t].columns);
   }
   return std::max(padded(count) + margins, columns * kLanes);
+}
+
+double screening_error(const PairTable* tables, std::size_t count, const double* weights) {
+  constexpr double u = 0x1p-24, reach = body::kOriginReach + 1.0, polynomial = 1.1e-7;
+  double error = 0.0, scale = 0.0;
+  for (std::size_t t = 0; t < count; ++t) {
+    const double rows = tables[t].rows, columns = tables[t].columns;
+    const auto part = [&](double cells, double additions) {
+      return (6.0 + additions) * u * (std::log2(cells) + reach) + polynomial;
+    };
+    const double weight = std::abs(weights[t]);
+    error += weight * (part(rows * columns, rows + columns) + part(rows, rows) + part(columns, columns) + part(1, 1));
+    scale += weight * std::log2(std::min(rows, columns) + 1.0);
+  }
+  // The weighted sum over the tables itself is rounded `count` times, and each weight and product once.
+  return 1.1 * (error + static_cast<double>(count + 2) * u * scale);
 }
 
 const Kernels& kernels(Level level) {

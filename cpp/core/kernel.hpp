@@ -32,7 +32,15 @@ struct Kernels {
   // losses[l] = sum_t weights[t] * information of table t of the cells base[c] + lanes[c * kLanes + l].
   void (*lane_losses)(const PairTable* tables, std::size_t count, const double* weights, const std::int32_t* base,
                       const std::int32_t* lanes, std::int32_t* scratch, double* losses);
+
+  // The same in single precision, up to screening_error(...) bits; minus infinity where a table's total is not within a
+  // factor of four of 2^origin. Twice as fast and more: what is far from the best needs no exact value.
+  void (*screen)(const PairTable* tables, std::size_t count, const float* weights, const std::int32_t* base,
+                 const std::int32_t* lanes, float origin, std::int32_t* scratch, float* losses);
 };
+
+// Largest difference between a loss of `screen` and the exact one, in bits; see screen_body.hpp.
+double screening_error(const PairTable* tables, std::size_t count, const double* weights);
 
 // Scratch values needed by both kernels for these tables.
 std::size_t scratch_cells(const PairTable* tables, std::size_t count);

@@ -62,7 +62,10 @@ Evaluator::Evaluator(const LossModel& model)
       kernels_(&kernels(model.level())),
       scratch_(scratch_cells(model.tables().data(), model.tables().size())),
       work_(padded(model.tables().size()) * (kLanes + 1)),
-      information_(padded(model.tables().size())) {}
+      information_(padded(model.tables().size())),
+      float_weights_(model.table_weights().begin(), model.table_weights().end()),
+      screening_error_(
+          fedsel::screening_error(model.tables().data(), model.tables().size(), model.table_weights().data())) {}
 
 const double* Evaluator::information(const std::int32_t* sums) {
   kernels_->information(model_->tables_.data(), model_->tables_.size(), sums, scratch_.data(), work_.data(),
@@ -80,6 +83,11 @@ Components Evaluator::components(const std::int32_t* sums) {
 void Evaluator::lane_losses(const std::int32_t* base, const std::int32_t* lanes, double* losses) {
   kernels_->lane_losses(model_->tables_.data(), model_->tables_.size(), model_->table_weights_.data(), base, lanes,
                         scratch_.data(), losses);
+}
+
+void Evaluator::screen(const std::int32_t* base, const std::int32_t* lanes, float origin, float* losses) {
+  kernels_->screen(model_->tables_.data(), model_->tables_.size(), float_weights_.data(), base, lanes, origin,
+                   scratch_.data(), losses);
 }
 
 void Evaluator::exchange(const std::int32_t* from, std::size_t out, std::size_t in, std::int32_t* to) {

@@ -69,6 +69,9 @@ class Evaluator {
   const double* information(const std::int32_t* sums);
   // Losses of kLanes federations, cells base[c] + lanes[c * kLanes + l].
   void lane_losses(const std::int32_t* base, const std::int32_t* lanes, double* losses);
+  // As lane_losses, up to screening_error() bits; see Kernels::screen.
+  void screen(const std::int32_t* base, const std::int32_t* lanes, float origin, float* losses);
+  double screening_error() const { return screening_error_; }
   // to = from - row(out) + row(in); `to` may be `from`.
   void exchange(const std::int32_t* from, std::size_t out, std::size_t in, std::int32_t* to);
 
@@ -77,6 +80,8 @@ class Evaluator {
   const Kernels* kernels_;
   AlignedVector<std::int32_t> scratch_;
   AlignedVector<double> work_, information_;
+  std::vector<float> float_weights_;
+  double screening_error_;
 };
 
 }  // namespace fedsel

@@ -1,5 +1,6 @@
 #include <doctest/doctest.h>
 
+#include <limits>
 #include <stdexcept>
 
 #include "federation.hpp"
@@ -86,4 +87,33 @@ TEST_CASE("bad models are refused") {
   const auto model = made::pool(1, 3, 3).model();
   CHECK_THROWS_AS(Federation(model, {0, 0}), std::invalid_argument);
   CHECK_THROWS_AS(Federation(model, {3}), std::invalid_argument);
+}
+
+TEST_CASE("screening stays within its bound, or says that it cannot tell") {
+  std::size_t told = 0;
+  for (unsigned seed = 0; seed < 60; ++seed) {
+    const auto pool = made::pool(seed, 20, 2 + seed % 2);
+    for (Level level : {Level::plain, Level::avx2, Level::avx512}) {
+      if (!supported(level)) continue;
+      const auto model = pool.model(level);
+      Evaluator evaluator(model);
+      std::vector<std::uint32_t> clients;
+      for (std::uint32_t c = 4; c < 20; ++c) clients.push_back(c);
+      AlignedVector<std::int32_t> block(model.cells() * kLanes);
+      fill_lanes(model, clients.data(), 1, kLanes, block.data());
+      const auto base = sum_rows(model, {0, 1, 2});
+      double exact[kLanes];
+      float screened[kLanes];
+      evaluator.lane_losses(base.data(), block.data(), exact);
+      for (float origin : {5.0f, 11.0f, 13.0f, 15.0f, 17.0f, 19.0f, 31.0f}) {
+        evaluator.screen(base.data(), block.data(), origin, screened);
+        for (std::size_t l = 0; l < kLanes; ++l) {
+          if (screened[l] == -std::numeric_limits<float>::infinity()) continue;
+          ++told;
+          CHECK(std::abs(screened[l] - exact[l]) <= evaluator.screening_error());
+        }
+      }
+    }
+  }
+  CHECK(told > 500);
 }
