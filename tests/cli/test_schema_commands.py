@@ -92,7 +92,7 @@ def test_noise_of_a_schema() -> None:
     assert out.splitlines()[0] == "public: 3 pairs of 3 variables, " + out.splitlines()[0].split(", ")[1]
     assert [line.split()[:3] for line in out.splitlines()[-2:]] == [["1", "1e-05", "6.462"], ["2", "1e-05", "3.456"]]
     assert len(run("noise", "s.toml").splitlines()) == 10
-    assert refused("noise", "s.toml", "--epsilon", "0") == "epsilon must be positive, got 0"
+    assert refused("noise", "s.toml", "--epsilon", "0") == "epsilon must be positive, got 0.0"
 
 
 @pytest.mark.usefixtures("folder")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fedsel.cli.release_options import (
+    LEDGER,
     AccountingChoice,
     AccountingOption,
     AdjacencyChoice,
@@ -63,7 +64,9 @@ def release_command(
     ledger: Annotated[
         Path | None,
         typer.Option(
-            help="Ledger to charge, made if it is not there [CLIENT.ledger beside the output].", show_default=False
+            help="Ledger to charge, made if it is not there (default: CLIENT.ledger beside the output).",
+            rich_help_panel=LEDGER,
+            show_default=False,
         ),
     ] = None,
     no_ledger: NoLedgerOption = False,
@@ -78,8 +81,9 @@ def release_command(
 
     [bold]fedsel release rows.csv --schema schema.toml --client north --epsilon 1 -o north.parquet[/]
 
-    Says what will be spent on what before it reads the data or spends anything. Only the release file is meant to leave
-    the client; it holds neither the number of rows nor an exact count. Data and ledger stay.
+    Says what will be spent on what before it reads the data or spends anything.
+    Only the release file is meant to leave: it holds no row and no exact count.
+    Data and ledger stay with the client.
     """
     from fedsel.privacy.calibration import plan_noise
     from fedsel.privacy.client import release

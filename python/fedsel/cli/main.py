@@ -20,6 +20,10 @@ from fedsel.errors import FedselError
 
 EXIT_REFUSED = 2
 
+CLIENT = "At each client"
+COORDINATOR = "At the coordinator"
+TRIALS = "To try things"
+
 app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -27,21 +31,23 @@ app = typer.Typer(
     help=(
         "Choose which clients should form a federated-learning federation, from differentially private statistics "
         "alone.\n\n"
-        "At each client: [bold]fedsel schema[/] describes the data, [bold]fedsel release[/] publishes noisy tables of "
-        "it. At the coordinator: [bold]fedsel pool[/] checks what arrived, [bold]fedsel select[/] chooses the "
-        "federation.\n\n"
-        "Try it on the embedded example: [bold]fedsel select --example acs-income -k 5 --epsilon 1[/]"
+        "1. Together: [bold]fedsel schema[/] drafts the public agreement on variables, and shows its cost in noise.\n\n"
+        "2. Each client: [bold]fedsel schema check[/] tries it on the data, [bold]fedsel release[/] publishes noisy "
+        "tables and charges the client's privacy [bold]ledger[/].\n\n"
+        "3. The coordinator: [bold]fedsel pool check[/] looks at what arrived, [bold]fedsel select[/] chooses.\n\n"
+        "Try it on the embedded example: [bold]fedsel select --example acs-income -k 5 --epsilon 1[/]\n\n"
+        "A tutorial with made hospitals is in docs/tutorial.md."
     ),
 )
-app.command("select")(select_command)
-app.command("pareto")(pareto_command)
-app.command("release")(release_command)
-app.command("release-all")(release_all_command)
-app.command("example")(example_command)
-app.command("acs")(acs_command)
-app.add_typer(schema_app, name="schema")
-app.add_typer(pool_app, name="pool")
-app.add_typer(ledger_app, name="ledger")
+app.command("release", rich_help_panel=CLIENT)(release_command)
+app.command("select", rich_help_panel=COORDINATOR)(select_command)
+app.command("pareto", rich_help_panel=COORDINATOR)(pareto_command)
+app.command("release-all", rich_help_panel=TRIALS)(release_all_command)
+app.command("example", rich_help_panel=TRIALS)(example_command)
+app.command("acs", rich_help_panel=TRIALS)(acs_command)
+app.add_typer(schema_app, name="schema", rich_help_panel=CLIENT)
+app.add_typer(pool_app, name="pool", rich_help_panel=COORDINATOR)
+app.add_typer(ledger_app, name="ledger", rich_help_panel=CLIENT)
 
 
 def _version(wanted: bool) -> None:

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from fedsel.cli.release_plan import noise_bounds
 from fedsel.errors import FedselError, PoolError
 
 if TYPE_CHECKING:
     from fedsel.pool import Pool
 
-pool_app = typer.Typer(no_args_is_help=True, help="Gather releases into a pool.")
+pool_app = typer.Typer(no_args_is_help=True, help="Check releases at the coordinator, and gather them into a pool.")
 
 Files = Annotated[
     list[Path], typer.Argument(metavar="FILES...", help="Release files, one per client.", show_default=False)
@@ -27,7 +28,13 @@ _MOST_PLANS = 20  # certifying a plan takes some 30 ms
 
 @pool_app.command("check")
 def pool_check(files: Files, allow_mixed: AllowMixed = False) -> None:
-    """Check release files one by one and together; list clients with noisy sizes, and every problem."""
+    """Check release files one by one and together; list clients with noisy sizes, and every problem.
+
+    [bold]fedsel pool check releases/*.parquet[/]
+
+    Releases are checked as what they are, files from elsewhere: form, promises, consistency.
+    A note says whose tables are blurred by their noise, or drown in it.
+    """
     from fedsel.cli.text_table import text_table
     from fedsel.pool import Pool
     from fedsel.pool_builder import PoolBuilder
@@ -46,9 +53,14 @@ def pool_check(files: Files, allow_mixed: AllowMixed = False) -> None:
         pool = Pool(**builder.finish(partial=True))
         problems += _broken_promises(pool)
         totals = pool.totals()
-        rows = []
+        bounds = [noise_bounds(pool.workload, plan) for plan in pool.plans]
+        rows, weak = [], False
         for row, client in enumerate(pool.clients):
             plan = pool.plans[pool.plan_index[row]]
+            drowned, blurred = bounds[pool.plan_index[row]]
+            records = totals.estimate[row]
+            small = ["drowned"] if records < drowned else ["blurred"] if records < blurred else []
+            weak = weak or bool(small)
             notes = [note for note, on in (("exact", plan.mechanism == "none"), ("seeded", pool.seeded[row])) if on]
             rows.append(
                 (
@@ -57,13 +69,18 @@ def pool_check(files: Files, allow_mixed: AllowMixed = False) -> None:
                     f"{1.96 * totals.standard_error[row]:,.0f}",
                     f"{plan.epsilon:g}",
                     f"{plan.delta:g}",
-                    ", ".join(notes),
+                    ", ".join(notes + small),
                 )
             )
         headers = ("client", "records", "+- (95%)", "epsilon", "delta", "note")
         typer.echo(text_table(headers, rows, right=(1, 2, 3, 4)))
         typer.echo("")
         _echo_pool(pool)
+        if weak:
+            typer.echo(
+                "blurred: the average count of the middle table is below ten times its noise; drowned: below its "
+                "noise. Trust what is selected among such clients little; 'fedsel schema noise' shows what would help"
+            )
     if len(problems) > 1:
         for problem in problems:
             typer.echo(f"problem: {problem}", err=True)

@@ -17,7 +17,10 @@ if TYPE_CHECKING:
 
 schema_app = typer.Typer(
     name="schema",
-    help="Draft, check and show schemas: the public agreement on variables, categories and roles.",
+    help=(
+        "Draft, check and show schemas: the public agreement on variables, categories and roles, and what it costs in "
+        "noise."
+    ),
     no_args_is_help=True,
 )
 
@@ -64,8 +67,13 @@ def init(
 ) -> None:
     """Draft a schema from a public sample or a codebook, for you to read and correct.
 
-    Categories must come from public knowledge. A schema drafted from private data would tell, by the values it
-    lists, something about the people in them.
+    [bold]fedsel schema init --codebook codebook.csv --target disease --sensitive sex -o schema.toml[/]
+
+    A codebook is a CSV file with a line per category or range:
+    variable,role,value,label,low,high
+
+    Categories must come from public knowledge. A schema drafted from private data
+    would tell, by the values it lists, something about the people in them.
     """
     from fedsel.atomic_file import AtomicFile
     from fedsel.codebook import draft_from_codebook
@@ -124,6 +132,9 @@ def check(
 ) -> None:
     """Check a schema file, and whether data files encode by it.
 
+    [bold]fedsel schema check schema.toml --data rows.csv[/]
+
+    Values without a category are often another coding: look at them.
     What is printed about data files is exact and private: it is for the client who holds them.
     """
     from fedsel.file_check import check_file
