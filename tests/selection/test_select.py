@@ -276,3 +276,13 @@ def test_the_fitted_schedule_follows_the_spread_of_the_loss():
     assert len(schedule.temperatures()) in (100, 101)
     assert len(fitted_schedule(np.zeros(3), neighbours=5).temperatures()) == 1
     assert len(fitted_schedule(np.zeros(0), neighbours=0).temperatures()) == 1
+
+
+def test_members_that_drown_in_noise_are_named():
+    example = load_example()
+    private = example.pool(plan_noise(len(example.workload.sets), epsilon=0.3), seed=1)
+    small = select(private.subset(["WY", "AK", "PA"]), 3)
+    assert any("drowns" in note or "blurs" in note for note in small.notes)
+    assert all("PA" not in note for note in small.notes)
+    exact = example.pool(plan_noise(len(example.workload.sets), epsilon=math.inf))
+    assert select(exact.subset(["WY", "AK"]), 2).notes == ()

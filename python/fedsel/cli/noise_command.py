@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from fedsel.cli.release_options import AdjacencyChoice, AdjacencyOption, DeltaOption, MechanismChoice, MechanismOption
-from fedsel.cli.release_plan import noise_bounds
+from fedsel.privacy.sufficiency import noise_bounds
 
 _LARGEST = 3
 

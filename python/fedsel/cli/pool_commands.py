@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fedsel.cli.release_plan import noise_bounds
 from fedsel.errors import FedselError, PoolError
+from fedsel.privacy.sufficiency import noise_bounds
 
 if TYPE_CHECKING:
     from fedsel.pool import Pool

@@ -10,9 +10,8 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from fedsel.errors import BudgetError, ReleaseError
+from fedsel.privacy.sufficiency import noise_bounds
 
 if TYPE_CHECKING:
     from fedsel.privacy.composition import Cost
@@ -28,7 +27,6 @@ _MECHANISMS = {
     "discrete-gaussian": "discrete Gaussian",
     "discrete-laplace": "discrete Laplace",
 }
-_ENOUGH = 10  # times the records at which the average count of a table equals the noise
 
 
 @dataclass(frozen=True)
@@ -71,17 +69,6 @@ def check_consent(plan: NoisePlan, *, non_private: bool) -> None:
     """Refuse an exact release that was not confirmed."""
     if plan.mechanism == "none" and not non_private:
         raise ReleaseError("--epsilon inf releases exact counts without any privacy; confirm with --non-private")
-
-
-def noise_bounds(workload: Workload, plan: NoisePlan) -> tuple[float, float]:
-    """Return how many records a client needs for its counts not to drown in a plan's noise, and not to be blurred.
-
-    At the first number the average count of the middle table (by cells times noise scale) equals the scale: noise alone
-    makes two independent variables of one client look as if they shared 0.2 to 0.3 bits. That falls with the square of
-    the records, to 0.004 bits at the second number, ten times the first, and with the size of the federation.
-    """
-    drowned = float(np.median(workload.sizes * plan.scale))
-    return drowned, _ENOUGH * drowned
 
 
 def describe(schema: Schema, workload: Workload, plan: NoisePlan, *, seed: int | None) -> str:

@@ -61,7 +61,7 @@ def to_text(selection: Selection) -> str:
         *[("smallest", _smallest(selection)) for _ in selection.sizes[:1]],
         *[("constraint", rule) for rule in selection.constraints],
         *[("denoising", selection.denoise) for _ in range(selection.denoise != "none")],
-        *[("mixed pool", note) for note in selection.notes],
+        *[("note", note) for note in selection.notes],
         ("speaks of", "the exact tables" if exact else "the released tables, noise included: loss, order, certificate"),
         ("privacy", selection.privacy.sentence),
     ]

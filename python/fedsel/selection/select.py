@@ -10,6 +10,7 @@ from typing import Literal, get_args
 
 from fedsel.errors import SelectionError
 from fedsel.pool import Pool
+from fedsel.privacy.sufficiency import noise_bounds
 from fedsel.selection import methods
 from fedsel.selection.constraints import Constraints, Ruleset, resolve
 from fedsel.selection.denoise import DenoiseMethod, denoise
@@ -154,8 +155,25 @@ def select(
         sizes=sizes,
         smallest=within[0] if within else None,
         denoise=denoise_method,
-        notes=pool.mixed,
+        notes=(*(f"mixed pool: {difference}" for difference in pool.mixed), *_noise_notes(pool, best.members)),
     )
+
+
+def _noise_notes(pool: Pool, members: Sequence[int]) -> list[str]:
+    """Say which members hold too few records for their noise."""
+    estimates = pool.totals().estimate
+    drowned: list[str] = []
+    blurred: list[str] = []
+    for row in members:
+        low, high = noise_bounds(pool.workload, pool.plans[pool.plan_index[row]])
+        if estimates[row] < high:
+            (drowned if estimates[row] < low else blurred).append(pool.clients[row])
+    notes = []
+    if drowned:
+        notes.append(f"the noise drowns the counts of {', '.join(drowned)}: choosing them is close to a guess")
+    if blurred:
+        notes.append(f"the noise blurs the counts of {', '.join(blurred)}")
+    return notes
 
 
 @dataclass(frozen=True, eq=False)
