@@ -55,6 +55,8 @@ class Pool:
         Round of each client's release.
     rows : tuple of (int or None)
         Each client's public number of records, None where it is not public.
+    unit : float
+        Records per count: 1, except for denoised counts, which are kept in fixed point.
 
     Raises
     ------
@@ -73,6 +75,7 @@ class Pool:
     seeded: tuple[bool, ...]
     rounds: tuple[int, ...]
     rows: tuple[int | None, ...]
+    unit: float = 1.0
 
     def __post_init__(self) -> None:
         if not self.clients:
@@ -235,6 +238,7 @@ class Pool:
             seeded=tuple(self.seeded[row] for row in rows),
             rounds=tuple(self.rounds[row] for row in rows),
             rows=tuple(self.rows[row] for row in rows),
+            unit=self.unit,
         )
 
     def table(self, index: int) -> npt.NDArray[np.int64]:
@@ -300,7 +304,7 @@ class Pool:
         -------
         Totals
         """
-        sums = np.add.reduceat(self.counts, self.workload.offsets[:-1], axis=1).astype(np.float64)
+        sums = self.unit * np.add.reduceat(self.counts, self.workload.offsets[:-1], axis=1)
         variance = self.variance * self.workload.sizes
         noisy = variance[:, 0] > 0
         # An exact release has no variance to weigh by, and all its tables state the same total.

@@ -69,8 +69,10 @@ def save_pool(pool: Pool, folder: Path, *, overwrite: bool = False) -> None:
     Raises
     ------
     PoolError
-        If the target exists, or cannot be written.
+        If the target exists or cannot be written, or the pool is denoised.
     """
+    if pool.unit != 1.0:
+        raise PoolError(f"{folder}: a denoised pool is not stored; store the releases and denoise again")
     if os.path.lexists(folder):
         if not overwrite:
             raise PoolError(f"{folder}: exists already")

@@ -30,7 +30,7 @@ def pareto_command(
     noise_seed: options.NoiseSeed = None,
     weights: options.Weights = None,
     sensitive: options.SensitiveOption = None,
-    denoise: options.Denoise = "none",
+    denoise: options.Denoise = "auto",
     include: options.Include = None,
     exclude: options.Exclude = None,
     min_records: options.MinRecords = None,

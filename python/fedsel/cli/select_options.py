@@ -100,7 +100,10 @@ SensitiveOption = Annotated[
 ]
 Denoise = Annotated[
     DenoiseMethod,
-    typer.Option(help="clip sets each client's negative cells to 0 first.", rich_help_panel=_LOSS),
+    typer.Option(
+        help="What is done to noisy tables first; auto is shrink: consistent tables, pulled towards the pool's.",
+        rich_help_panel=_LOSS,
+    ),
 ]
 Include = Annotated[
     str | None,

@@ -79,7 +79,7 @@ def pareto_front(
     weights: LossWeights | None = None,
     sensitive: Sensitive = None,
     constraints: Constraints | None = None,
-    denoise_method: DenoiseMethod = "none",
+    denoise_method: DenoiseMethod = "auto",
     steps: int = 21,
     seed: int = 0,
     threads: int | None = None,

@@ -13,7 +13,7 @@ from fedsel.pool import Pool
 from fedsel.privacy.sufficiency import noise_bounds
 from fedsel.selection import methods
 from fedsel.selection.constraints import Constraints, Ruleset, resolve
-from fedsel.selection.denoise import DenoiseMethod, denoise
+from fedsel.selection.denoise import DenoiseMethod, denoise, resolve_method
 from fedsel.selection.loss import FederationLoss, Sensitive
 from fedsel.selection.methods import Effort, Found, Progress, Starts, Task
 from fedsel.selection.result import Certificate, Member, RunnerUp, Selection, SizeResult, StopReason
@@ -36,7 +36,7 @@ def select(
     sensitive: Sensitive = None,
     constraints: Constraints | None = None,
     tolerance: float = 0.01,
-    denoise_method: DenoiseMethod = "none",
+    denoise_method: DenoiseMethod = "auto",
     certificate: CertificateMode = "auto",
     schedule: Schedule | None = None,
     chains: int = 5,
@@ -69,7 +69,7 @@ def select(
         What the federation must satisfy.
     tolerance : float
         Bits of loss that a smaller federation may be worse; used with a range of sizes.
-    denoise_method : {"none", "clip"}
+    denoise_method : {"auto", "none", "clip", "consistent", "shrink"}
         What is done to the noisy tables first; see `denoise`.
     certificate : {"auto", "enumerate", "none"}
         Whether to evaluate every federation after the search, to prove the optimum: ``auto`` does where there are at
@@ -154,7 +154,7 @@ def select(
         stop_reason=outcomes[-1].stop_reason,
         sizes=sizes,
         smallest=within[0] if within else None,
-        denoise=denoise_method,
+        denoise=resolve_method(pool, denoise_method),
         notes=(*(f"mixed pool: {difference}" for difference in pool.mixed), *_noise_notes(pool, best.members)),
     )
 
