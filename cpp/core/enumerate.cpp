@@ -59,8 +59,10 @@ class BlockSearch {
   void descend(std::size_t depth) {
     if (depth == prefix_) return evaluate();
     const std::uint32_t first = depth == 0 ? 0 : positions_.back() + 1;
+    // The rest of the prefix must find room before the last tail too.
+    const auto rest = static_cast<std::uint32_t>(prefix_ - depth - 1);
     const std::uint32_t end = tails_[(count_ - 1) * tail_];
-    for (std::uint32_t position = first; position < end; ++position) {
+    for (std::uint32_t position = first; position + rest < end; ++position) {
       if (control_.stopped()) return;
       const std::uint32_t client = problem_.free()[position];
       if (problem_.constrained()) {

@@ -62,6 +62,15 @@ TEST_CASE("enumeration finds what brute force finds, and visits every federation
   }
 }
 
+TEST_CASE("enumeration does no more work than there are federations") {
+  const auto model = made::pool(4, 46, 2).model();
+  for (std::size_t k : {45u, 46u}) {
+    Control control(20.0);
+    CHECK(enumerate(Problem(model, k), 3, 2, control).complete);
+    CHECK(control.evaluations == binomial(46, k));
+  }
+}
+
 TEST_CASE("searches do not depend on the number of threads") {
   const auto model = made::pool(9, 20, 8).model();
   auto best = [](const Leaderboard& board) {

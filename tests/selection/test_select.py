@@ -157,7 +157,7 @@ def test_clipping_changes_noisy_pools_only():
     clipped = denoise(pool, method="clip")
     assert np.array_equal(clipped.counts, np.maximum(pool.counts, 0))
     assert select(pool, 2, denoise_method="clip").loss == pytest.approx(select(clipped, 2).loss, abs=1e-12)
-    with pytest.raises(SelectionError, match="denoise must be one of auto, none, clip, consistent, shrink, got 'magic'"):
+    with pytest.raises(SelectionError, match=r"denoise must be one of auto, none, clip, .* got 'magic'"):
         denoise(pool, method="magic")
 
 

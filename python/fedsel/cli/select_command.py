@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 import time
+from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
@@ -24,6 +25,7 @@ _SCHEDULES: dict[ScheduleName, Schedule | None] = {
     "logarithmic": LogarithmicSchedule(),
 }
 _SEARCH = "Search"
+_REPORT = "Report"
 
 
 def select_command(
@@ -80,6 +82,18 @@ def select_command(
             rich_help_panel=_SEARCH,
         ),
     ] = None,
+    report: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Write one HTML page about the selection: why these members, beside random federations, at what cost. "
+            "Needs the extra 'report'.",
+            rich_help_panel=_REPORT,
+        ),
+    ] = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Replace a report that exists.", rich_help_panel=_REPORT)
+    ] = False,
     seed: options.Seed = 0,
     threads: options.Threads = None,
     time_limit: options.TimeLimit = float("inf"),
@@ -108,6 +122,10 @@ def select_command(
         budget=budget,
         cost_column=cost_column,
     )
+    if report is not None:
+        from fedsel.report import check_report
+
+        check_report(report, overwrite=force)
     pool = options.gather_pool(
         releases,
         example=example,
@@ -138,8 +156,14 @@ def select_command(
             time_limit=time_limit,
             progress=progress,
         )
+    command = shlex.join(["fedsel", *sys.argv[1:]])
+    if report is not None:
+        from fedsel.report import write_report
+
+        write_report(
+            selection, pool, report, constraints=constraints, command=command, threads=threads, overwrite=force
+        )
     if as_json:
-        command = shlex.join(["fedsel", *sys.argv[1:]])
         elapsed = time.perf_counter() - started
         typer.echo(to_json(selection, command=command, version=__version__, wall_seconds=elapsed))
     else:

@@ -31,9 +31,9 @@ def denoise(pool: Pool, *, method: DenoiseMethod = "auto") -> Pool:
     method : {"auto", "none", "clip", "consistent", "shrink"}
         ``none``: as released. ``clip``: each client's negative cells become 0 before anything is summed, as in PCS
         (arXiv 2605.20975); this adds a positive bias to every rare cell. ``consistent``: all tables of a client are
-        made to agree on its total and one-way marginals, by generalised least squares. ``shrink``: consistent, then each
-        client's cells are pulled towards the pool's by empirical Bayes. ``auto``: ``shrink`` where every count is noisy
-        and all tables are two-way, else ``none``.
+        made to agree on its total and one-way marginals, by generalised least squares. ``shrink``: consistent, then
+        each client's cells are pulled towards the pool's by empirical Bayes. ``auto``: ``shrink`` where every count is
+        noisy and all tables are two-way, else ``none``.
 
     Returns
     -------

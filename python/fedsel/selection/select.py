@@ -197,6 +197,9 @@ class _Outcome:
         kept = " that keep the constraints" if self.task.constrained else ""
         complete = self.found if self.found.complete else self.proof
         if complete is not None and complete.complete:
+            if complete.evaluations == 1:
+                only = " that keeps the constraints" if self.task.constrained else ""
+                return Certificate("proof", f"it is the only federation of this size{only}", spent)
             count = f"all {complete.evaluations:,} federations of this size{kept}"
             statement = f"{count} were evaluated; none has a lower loss"
             return Certificate("proof", statement, spent)

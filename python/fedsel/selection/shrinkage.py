@@ -17,8 +17,8 @@ LEAST_RECORDS = 1.0
 class CellStatistics:
     """Running sums over clients, from which each cell's mean and spread between clients follow.
 
-    For the proportions p_i of a cell with noise variances v_i and weights w_i = 1 / v_i: sums of w, w p and w p^2, and of
-    the counts themselves. Blocks of clients are added one after another, so the pool is never held whole.
+    For the proportions p_i of a cell with noise variances v_i and weights w_i = 1 / v_i: sums of w, w p and w p^2, and
+    of the counts themselves. Blocks of clients are added one after another, so the pool is never held whole.
     """
 
     records: float
