@@ -211,7 +211,7 @@ def test_warnings_come_first(noisy, chosen):
     stopped = replace(chosen, stop_reason="time limit", notes=("epsilon: 1 and 2",))
     words = check(page_of(stopped, noisy)).words
     assert words.index("Stopped early") < words.index("Federation loss")
-    assert "Mixed releases. Epsilon: 1 and 2." in words
+    assert "Note. Epsilon: 1 and 2." in words
     example = load_example()
     private = example.pool(plan_noise(55, epsilon=0.5, mechanism="discrete-laplace"))
     words = check(page_of(select(private, 3, certificate="none"), private)).words

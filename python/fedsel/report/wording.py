@@ -102,5 +102,5 @@ def warnings(selection: Selection) -> list[tuple[str, str]]:
         found.append(
             ("Stopped early", f"The search or its certificate did not finish ({selection.stop_reason}); see below.")
         )
-    found.extend(("Mixed releases", f"{note[:1].upper()}{note[1:]}.") for note in selection.notes)
+    found.extend(("Note", f"{note[:1].upper()}{note[1:]}.") for note in selection.notes)
     return found
