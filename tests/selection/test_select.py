@@ -20,7 +20,7 @@ from fedsel.errors import SelectionError
 from fedsel.privacy.calibration import plan_noise
 from fedsel.selection import methods
 from fedsel.selection.constraints import Ruleset
-from fedsel.selection.denoise import denoise
+from fedsel.selection.denoising import denoise
 from fedsel.selection.methods import Effort, Task
 from fedsel.selection.schedule import fitted_schedule
 from reference import best_by_enumeration, made_pool

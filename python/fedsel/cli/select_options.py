@@ -13,7 +13,7 @@ from fedsel.pool import Pool
 from fedsel.privacy.plan import Adjacency, Mechanism
 from fedsel.schema import Schema
 from fedsel.selection import ClientAttributes, Constraints, LossWeights, Quota
-from fedsel.selection.denoise import DenoiseMethod
+from fedsel.selection.denoising import DenoiseMethod
 from fedsel.selection.weights import PRESETS
 
 _CANDIDATES = "Candidates"

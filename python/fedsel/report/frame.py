@@ -14,7 +14,7 @@ import numpy.typing as npt
 from fedsel.errors import SelectionError
 from fedsel.pool import Pool
 from fedsel.selection.constraints import Constraints, Ruleset, resolve
-from fedsel.selection.denoise import denoise
+from fedsel.selection.denoising import denoise
 from fedsel.selection.loss import FederationLoss
 from fedsel.selection.result import Selection
 

@@ -2,7 +2,7 @@
 
 from fedsel.selection.attributes import ClientAttributes
 from fedsel.selection.constraints import Constraints, Quota
-from fedsel.selection.denoise import denoise
+from fedsel.selection.denoising import denoise
 from fedsel.selection.loss import FederationLoss, FederationState
 from fedsel.selection.pareto import ParetoFront, ParetoPoint, pareto_front
 from fedsel.selection.result import Certificate, ChainResult, Member, RunnerUp, Selection, SizeResult

@@ -13,7 +13,7 @@ from fedsel.pool import Pool
 from fedsel.privacy.statement import PrivacyStatement
 from fedsel.selection import methods
 from fedsel.selection.constraints import Constraints, resolve
-from fedsel.selection.denoise import DenoiseMethod, denoise
+from fedsel.selection.denoising import DenoiseMethod, denoise
 from fedsel.selection.loss import FederationLoss, Sensitive
 from fedsel.selection.methods import Effort, Progress, Task, available_threads
 from fedsel.selection.weights import Components, LossWeights

@@ -13,7 +13,7 @@ from fedsel.pool import Pool
 from fedsel.privacy.sufficiency import noise_bounds
 from fedsel.selection import methods
 from fedsel.selection.constraints import Constraints, Ruleset, resolve
-from fedsel.selection.denoise import DenoiseMethod, denoise, resolve_method
+from fedsel.selection.denoising import DenoiseMethod, denoise, resolve_method
 from fedsel.selection.loss import FederationLoss, Sensitive
 from fedsel.selection.methods import Effort, Found, Progress, Starts, Task
 from fedsel.selection.result import Certificate, Member, RunnerUp, Selection, SizeResult, StopReason
