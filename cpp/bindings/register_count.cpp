@@ -32,11 +32,23 @@ py::array_t<std::int64_t> count_marginals(const std::vector<py::array>& arrays,
       throw std::invalid_argument("column " + std::to_string(v) + " must have shape (" + std::to_string(rows) + ",)");
     columns.push_back({a.data(), a.strides(0), code_type(a, v)});
   }
+  if (columns.empty() || columns.size() != domain.size())
+    throw std::invalid_argument("there must be one column a domain, at least one, got " +
+                                std::to_string(columns.size()) + " and " + std::to_string(domain.size()));
+  constexpr py::ssize_t kMaxCells = py::ssize_t{1} << 34;
   py::ssize_t cells = 0;
   for (const auto& set : sets) {
     py::ssize_t size = 1;
-    for (auto v : set) size *= domain.at(v);
+    for (std::size_t i = 0; i < set.size(); ++i) {
+      if (set[i] >= domain.size() || (i > 0 && set[i] <= set[i - 1]))
+        throw std::invalid_argument("a set must list variables in increasing order");
+      if (domain[set[i]] < 1 || size > kMaxCells / domain[set[i]])
+        throw std::invalid_argument("a table must have between 1 and 2^34 cells");
+      size *= domain[set[i]];
+    }
+    if (set.empty()) throw std::invalid_argument("a set must hold at least one variable");
     cells += size;
+    if (cells > kMaxCells) throw std::invalid_argument("the tables must have at most 2^34 cells together");
   }
   py::array_t<std::int64_t> out(cells);
   std::int64_t* data = out.mutable_data();

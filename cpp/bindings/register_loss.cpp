@@ -14,8 +14,10 @@ using namespace fedsel;
 
 namespace {
 
+constexpr std::size_t kMaxCells = std::size_t{1} << 40;
+
 using Counts = py::array_t<std::int32_t, py::array::c_style>;
-using MemberArray = py::array_t<std::uint32_t, py::array::c_style | py::array::forcecast>;
+using MemberArray = py::array_t<std::uint32_t, py::array::c_style>;
 
 std::shared_ptr<LossModel> make_model(const Counts& counts, const std::vector<std::array<std::uint32_t, 3>>& tables,
                                       const Components& weights, const std::string& level) {
@@ -24,6 +26,7 @@ std::shared_ptr<LossModel> make_model(const Counts& counts, const std::vector<st
   for (const auto& [rows, columns, component] : tables) {
     specs.push_back({rows, columns, component});
     cells += static_cast<std::size_t>(rows) * columns;
+    if (cells > kMaxCells) throw std::invalid_argument("tables must hold at most 2^40 cells together");
   }
   if (counts.ndim() != 2 || static_cast<std::size_t>(counts.shape(1)) != cells)
     throw std::invalid_argument("counts must have shape (clients, " + std::to_string(cells) + ")");
@@ -53,7 +56,7 @@ py::array_t<double> components(const LossModel& model, const MemberArray& federa
   const std::uint32_t* from = federations.data();
   py::gil_scoped_release release;
   constexpr std::size_t kChunk = 64;  // federations a task: an Evaluator each
-  parallel_for((count + kChunk - 1) / kChunk, threads, [&](std::size_t task) {
+  parallel_for((count + kChunk - 1) / kChunk, threads, [&](std::size_t task, std::size_t) {
     Evaluator evaluator(model);
     for (std::size_t i = task * kChunk; i < std::min(count, (task + 1) * kChunk); ++i) {
       const Federation federation(model, Members(from + i * k, from + (i + 1) * k));
@@ -87,7 +90,8 @@ struct State {
 
 void register_loss(py::module_& m) {
   py::class_<LossModel, std::shared_ptr<LossModel>>(m, "LossModel", "A pool ready for evaluation; copies the counts.")
-      .def(py::init(&make_model), py::arg("counts"), py::arg("tables"), py::arg("weights"), py::arg("level") = "auto")
+      .def(py::init(&make_model), py::arg("counts").noconvert(), py::arg("tables"), py::arg("weights"),
+           py::arg("level") = "auto")
       .def_property_readonly("clients", &LossModel::clients)
       .def_property_readonly("level", [](const LossModel& model) { return std::string(name_of(model.level())); })
       .def(
@@ -97,9 +101,9 @@ void register_loss(py::module_& m) {
           },
           py::arg("weights"))
       .def("information", &information, py::arg("members"))
-      .def("components", &components, py::arg("federations"), py::arg("threads") = 1);
+      .def("components", &components, py::arg("federations").noconvert(), py::arg("threads") = 1);
   py::class_<State>(m, "FederationState", "A federation whose sums follow swaps.")
-      .def(py::init<std::shared_ptr<LossModel>, Members>(), py::arg("model"), py::arg("members"))
+      .def(py::init<std::shared_ptr<LossModel>, Members>(), py::arg("model").none(false), py::arg("members"))
       .def_property_readonly("members", [](const State& s) { return s.federation.members(); })
       .def("swap", &State::swap, py::arg("out"), py::arg("in_"))
       .def("components",

@@ -71,8 +71,14 @@ py::dict describe(const Leaderboard& board, const Control& control) {
   return result;
 }
 
+void check_effort(std::size_t keep, std::size_t starts) {
+  if (keep < 1) throw std::invalid_argument("keep must be at least 1");
+  if (starts > 1'000'000) throw std::invalid_argument("starts and chains must be at most 1,000,000");
+}
+
 py::dict bind_enumerate(const BoundProblem& bound, std::size_t keep, std::size_t threads, double time_limit,
                         const py::object& progress) {
+  check_effort(keep, 0);
   Control control(time_limit);
   const auto result =
       run_watched(control, progress, [&](Control& c) { return enumerate(bound.problem, keep, threads, c); });
@@ -83,20 +89,22 @@ py::dict bind_enumerate(const BoundProblem& bound, std::size_t keep, std::size_t
 
 py::dict bind_expand(const BoundProblem& bound, std::size_t random_starts, std::size_t keep, std::size_t threads,
                      std::uint64_t seed, double time_limit, const py::object& progress) {
+  check_effort(keep, random_starts);
   Control control(time_limit);
   const auto result = run_watched(
       control, progress, [&](Control& c) { return expand(bound.problem, {random_starts, keep, threads, seed}, c); });
   py::dict out = describe(result.board, control);
-  out["swap_optimal"] = result.swap_optimal;
+  out["certified"] = result.certified;
   return out;
 }
 
 py::dict bind_greedy(const BoundProblem& bound, std::size_t keep, std::uint64_t seed, double time_limit,
                      const py::object& progress) {
+  check_effort(keep, 0);
   Control control(time_limit);
   const auto result = run_watched(control, progress, [&](Control& c) { return greedy(bound.problem, keep, seed, c); });
   py::dict out = describe(result.board, control);
-  out["swap_optimal"] = result.swap_optimal;
+  out["certified"] = result.certified;
   return out;
 }
 
@@ -105,12 +113,13 @@ py::dict bind_descend(const BoundProblem& bound, std::vector<Members> starts, st
                       const py::object& progress) {
   const auto checked = starts_of(bound.problem, std::move(starts));
   if (checked.empty() && random_starts == 0) throw std::invalid_argument("descent needs at least one start");
+  check_effort(keep, random_starts);
   Control control(time_limit);
   const auto result = run_watched(control, progress, [&](Control& c) {
     return descend(bound.problem, checked, random_starts, keep, threads, seed, c);
   });
   py::dict out = describe(result.board, control);
-  out["swap_optimal"] = result.swap_optimal;
+  out["certified"] = result.certified;
   return out;
 }
 
@@ -121,6 +130,8 @@ py::dict bind_anneal(const BoundProblem& bound, std::vector<double> temperatures
   if (!initial_states.empty() && initial_states.size() != chains)
     throw std::invalid_argument("initial states must be one a chain, got " + std::to_string(initial_states.size()) +
                                 " for " + std::to_string(chains) + " chains");
+  check_effort(keep, chains);
+  if (chains < 1) throw std::invalid_argument("annealing needs at least one chain");
   for (double temperature : temperatures)
     if (!(temperature > 0.0)) throw std::invalid_argument("temperatures must be positive");
   const AnnealingOptions options{std::move(temperatures),
@@ -170,19 +181,20 @@ py::array_t<double> bind_swap_gaps(const BoundProblem& bound, std::size_t count,
 void register_search(py::module_& m) {
   py::class_<BoundProblem>(m, "Problem", "What a search may choose.")
       .def(py::init<std::shared_ptr<LossModel>, std::size_t, Members, Members, const std::vector<Amounts>&, Members>(),
-           py::arg("model"), py::arg("k"), py::kw_only(), py::arg("fixed"), py::arg("free"), py::arg("constraints"),
-           py::arg("fallback"));
+           py::arg("model").none(false), py::arg("k"), py::kw_only(), py::arg("fixed"), py::arg("free"),
+           py::arg("constraints"), py::arg("fallback"));
   m.def("binomial", &binomial, py::arg("n"), py::arg("k"), "Number of k-subsets, saturating at 2^64 - 1.");
-  m.def("swap_gaps", &bind_swap_gaps, py::arg("problem"), py::kw_only(), py::arg("count"), py::arg("seed"));
-  m.def("enumerate", &bind_enumerate, py::arg("problem"), py::kw_only(), py::arg("keep"), py::arg("threads"),
-        py::arg("time_limit"), py::arg("progress"));
-  m.def("expand", &bind_expand, py::arg("problem"), py::kw_only(), py::arg("random_starts"), py::arg("keep"),
-        py::arg("threads"), py::arg("seed"), py::arg("time_limit"), py::arg("progress"));
-  m.def("greedy", &bind_greedy, py::arg("problem"), py::kw_only(), py::arg("keep"), py::arg("seed"),
-        py::arg("time_limit"), py::arg("progress"));
-  m.def("descend", &bind_descend, py::arg("problem"), py::kw_only(), py::arg("starts"), py::arg("random_starts"),
+  m.def("swap_gaps", &bind_swap_gaps, py::arg("problem").none(false), py::kw_only(), py::arg("count"), py::arg("seed"));
+  m.def("enumerate", &bind_enumerate, py::arg("problem").none(false), py::kw_only(), py::arg("keep"),
+        py::arg("threads"), py::arg("time_limit"), py::arg("progress"));
+  m.def("expand", &bind_expand, py::arg("problem").none(false), py::kw_only(), py::arg("random_starts"),
         py::arg("keep"), py::arg("threads"), py::arg("seed"), py::arg("time_limit"), py::arg("progress"));
-  m.def("anneal", &bind_anneal, py::arg("problem"), py::kw_only(), py::arg("temperatures"),
+  m.def("greedy", &bind_greedy, py::arg("problem").none(false), py::kw_only(), py::arg("keep"), py::arg("seed"),
+        py::arg("time_limit"), py::arg("progress"));
+  m.def("descend", &bind_descend, py::arg("problem").none(false), py::kw_only(), py::arg("starts"),
+        py::arg("random_starts"), py::arg("keep"), py::arg("threads"), py::arg("seed"), py::arg("time_limit"),
+        py::arg("progress"));
+  m.def("anneal", &bind_anneal, py::arg("problem").none(false), py::kw_only(), py::arg("temperatures"),
         py::arg("evaluations_per_level"), py::arg("max_evaluations"), py::arg("chains"), py::arg("keep"),
         py::arg("threads"), py::arg("seed"), py::arg("initial_states"), py::arg("time_limit"), py::arg("progress"));
 }

@@ -62,6 +62,9 @@ auto run_watched(fedsel::Control& control, const py::object& progress, Run run) 
     } catch (py::error_already_set& e) {
       if (!e.matches(PyExc_KeyboardInterrupt)) raised = std::current_exception();
       control.interrupt();
+    } catch (...) {
+      raised = std::current_exception();
+      control.interrupt();
     }
   }
   {

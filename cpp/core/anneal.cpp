@@ -73,7 +73,7 @@ AnnealingResult anneal(const Problem& problem, const AnnealingOptions& options, 
   control.planned =
       options.chains *
       std::min<std::uint64_t>(options.max_evaluations, 1 + options.temperatures.size() * options.evaluations_per_level);
-  parallel_for(options.chains, options.threads, [&](std::size_t number) {
+  parallel_for(options.chains, options.threads, [&](std::size_t number, std::size_t) {
     result.chains[number] = run_chain(problem, options, number, boards[number], control);
   });
   for (const auto& board : boards) result.board.merge(board);

@@ -31,7 +31,7 @@ SimpleResult greedy(const Problem& problem, std::size_t keep, std::uint64_t seed
     if (!found) break;
     members.push_back(choice);
   }
-  SimpleResult result{Leaderboard(keep), false};
+  SimpleResult result{Leaderboard(keep), {}};
   if (members.size() < problem.k()) {  // stopped: complete the federation at random
     members = problem.random_start(random);
   } else {
@@ -49,7 +49,7 @@ SimpleResult descend(const Problem& problem, const std::vector<Members>& starts,
   std::vector<Leaderboard> boards(count, Leaderboard(keep));
   std::vector<Candidate> ends(count, Candidate{std::numeric_limits<double>::infinity(), {}});
   std::vector<std::uint8_t> optimal(count, 0);
-  parallel_for(count, threads, [&](std::size_t start) {
+  parallel_for(count, threads, [&](std::size_t start, std::size_t) {
     if (start > 0 && control.stopped()) return;
     Evaluator evaluator(problem.model());
     Philox random(seed, start);
@@ -61,13 +61,13 @@ SimpleResult descend(const Problem& problem, const std::vector<Members>& starts,
     ends[start] = {loss, federation.members()};
     std::sort(ends[start].members.begin(), ends[start].members.end());
   });
-  SimpleResult result{Leaderboard(keep), false};
+  SimpleResult result{Leaderboard(keep), {}};
   std::size_t winner = 0;
   for (std::size_t start = 0; start < count; ++start) {
     result.board.merge(boards[start]);
     if (ends[start] < ends[winner]) winner = start;
   }
-  result.swap_optimal = optimal[winner] != 0;
+  if (optimal[winner] != 0) result.certified = ends[winner].members;
   return result;
 }
 

@@ -9,7 +9,7 @@ namespace fedsel {
 
 struct SimpleResult {
   Leaderboard board;
-  bool swap_optimal;  // no single swap improves the best federation
+  Members certified;  // as in ExpansionResult
 };
 
 // Adds, k times, the client that gives the lowest loss (among those that break no upper bound, if any). Members that

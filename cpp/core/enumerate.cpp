@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <mutex>
+#include <memory>
 #include <numeric>
 
 #include "lane_blocks.hpp"
@@ -29,11 +29,12 @@ float typical_total(const Problem& problem) {
 // first tail client changes within a block, so nearly every lane does useful work.
 class BlockSearch {
  public:
-  BlockSearch(const Problem& problem, std::size_t prefix, std::size_t tail, std::size_t keep, Control& control)
+  BlockSearch(const Problem& problem, std::size_t prefix, std::size_t tail, float origin, std::size_t keep,
+              Control& control)
       : problem_(problem),
         model_(problem.model()),
         evaluator_(model_),
-        origin_(typical_total(problem)),
+        origin_(origin),
         prefix_(prefix),
         tail_(tail),
         board_(keep),
@@ -89,6 +90,7 @@ class BlockSearch {
   }
 
   void evaluate() {
+    if (control_.stopped()) return;
     bool wanted[kLanes];
     std::uint64_t evaluated = 0;
     for (std::size_t l = 0; l < count_; ++l) evaluated += wanted[l] = allowed(l);
@@ -101,7 +103,7 @@ class BlockSearch {
     const double bound = board_.threshold() + evaluator_.screening_error();
     bool any = false;
     for (std::size_t l = 0; l < count_; ++l) {
-      wanted[l] = wanted[l] && screened[l] <= bound;
+      wanted[l] = wanted[l] && !(screened[l] > bound);
       any = any || wanted[l];
     }
     if (!any) return;
@@ -132,16 +134,37 @@ class BlockSearch {
   std::size_t count_ = 0;
 };
 
-// Positions of all tails in the list of free clients, in lexicographic order.
-std::vector<std::uint32_t> list_tails(std::size_t free, std::size_t prefix, std::size_t tail) {
-  std::vector<std::uint32_t> tails;
-  const auto n = static_cast<std::uint32_t>(free);
-  for (auto a = static_cast<std::uint32_t>(prefix); a < n; ++a) {
-    if (tail == 1) tails.push_back(a);
-    for (std::uint32_t b = a + 1; tail == 2 && b < n; ++b) tails.insert(tails.end(), {a, b});
+// Tails in lexicographic order, by rank: positions in the list of free clients, from `first` on.
+class Tails {
+ public:
+  Tails(std::size_t free, std::size_t first, std::size_t tail) : first_(first), size_(free - first), tail_(tail) {}
+
+  std::uint64_t count() const { return tail_ == 1 ? size_ : size_ * (size_ - 1) / 2; }
+
+  // Writes `number` tails from the given rank on.
+  void write(std::uint64_t rank, std::size_t number, std::uint32_t* out) const {
+    if (tail_ == 1) {
+      for (std::size_t i = 0; i < number; ++i) out[i] = static_cast<std::uint32_t>(first_ + rank + i);
+      return;
+    }
+    // before(a) pairs start below a; the root of before(a) = rank, corrected for rounding, is the first of the pair.
+    const double m = 2.0 * static_cast<double>(size_) - 1.0;
+    auto a = static_cast<std::uint64_t>(std::max(0.0, (m - std::sqrt(m * m - 8.0 * static_cast<double>(rank))) / 2.0));
+    while (a > 0 && before(a) > rank) --a;
+    while (before(a + 1) <= rank) ++a;
+    std::uint64_t b = a + 1 + (rank - before(a));
+    for (std::size_t i = 0; i < number; ++i) {
+      *out++ = static_cast<std::uint32_t>(first_ + a);
+      *out++ = static_cast<std::uint32_t>(first_ + b);
+      if (++b == size_) b = ++a + 1;
+    }
   }
-  return tails;
-}
+
+ private:
+  std::uint64_t before(std::uint64_t a) const { return a * (2 * size_ - a - 1) / 2; }
+  std::uint64_t first_, size_;
+  std::size_t tail_;
+};
 
 }  // namespace
 
@@ -163,24 +186,32 @@ std::uint64_t binomial(std::uint64_t n, std::uint64_t k) {
 EnumerationResult enumerate(const Problem& problem, std::size_t keep, std::size_t threads, Control& control) {
   const std::size_t tail = std::min<std::size_t>(problem.choices(), 2), prefix = problem.choices() - tail;
   Leaderboard board(keep);
-  if (tail == 0) {  // nothing to choose
+  {  // so that there is a result however soon the search is stopped
     Evaluator evaluator(problem.model());
-    board.add(evaluator.loss(sum_rows(problem.model(), problem.fixed()).data()), problem.fixed());
+    board.add(evaluator.loss(sum_rows(problem.model(), problem.any()).data()), problem.any());
+  }
+  if (tail == 0) {  // nothing to choose
     control.evaluations.fetch_add(1, std::memory_order_relaxed);
     return {std::move(board), true};
   }
-  const auto tails = list_tails(problem.free().size(), prefix, tail);
-  const std::size_t count = tails.size() / tail, blocks = (count + kLanes - 1) / kLanes;
+  const Tails tails(problem.free().size(), prefix, tail);
+  const std::uint64_t count = tails.count(), blocks = (count + kLanes - 1) / kLanes;
   control.planned = problem.constrained() ? 0 : binomial(problem.free().size(), problem.choices());
 
-  std::mutex guard;
-  parallel_for(blocks, threads, [&](std::size_t task) {
-    const std::size_t first = (blocks - 1 - task) * kLanes;  // the last blocks have the most prefixes: start with them
-    BlockSearch search(problem, prefix, tail, keep, control);
-    search.run(tails.data() + first * tail, std::min(kLanes, count - first));
-    const std::lock_guard lock(guard);
-    board.merge(search.board());
+  const float origin = typical_total(problem);
+  std::vector<std::unique_ptr<BlockSearch>> workers(std::max<std::size_t>(threads, 1));
+  parallel_for(blocks, threads, [&](std::size_t task, std::size_t worker) {
+    if (control.stopped()) return;
+    auto& search = workers[worker];
+    if (!search) search = std::make_unique<BlockSearch>(problem, prefix, tail, origin, keep, control);
+    const std::uint64_t first = (blocks - 1 - task) * kLanes;  // the last blocks have the most prefixes: they go first
+    const std::size_t number = std::min<std::uint64_t>(kLanes, count - first);
+    std::uint32_t block[2 * kLanes];
+    tails.write(first, number, block);
+    search->run(block, number);
   });
+  for (const auto& search : workers)
+    if (search) board.merge(search->board());
   return {std::move(board), control.reason() == StopReason::completed};
 }
 

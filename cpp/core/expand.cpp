@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <mutex>
 #include <numeric>
+#include <optional>
 #include <set>
 
 #include "parallel.hpp"
@@ -16,13 +16,15 @@ namespace {
 constexpr int kMaxExpansions = 20;   // re-expansion may cycle; it settles or repeats within a few steps
 constexpr int kMaxIterations = 100;  // Dinkelbach converges superlinearly
 constexpr std::size_t kPromisingPerChoice = 4, kPromising = 64;  // clients a first descent tries
+constexpr std::size_t kScoresPerCheck = 64;                      // clients scored between two looks at the clock
+constexpr int kMaxCertifications = 8;  // ties can send the last descent to another federation a few times
 
 // For any reference tables q, I_W(X;Y) = E_W[log2 q_xy / (q_x q_y)] + (a remainder of second order in W - q), so
 //
 //     loss(W) ~ sum_{i in W} s_i / sum_{i in W} n_i,   s_i = sum of h over the rows of client i,
 //
 // with h the weighted sum of the tables' pointwise mutual informations. Returns s; cells that q does not hold give 0.
-std::vector<double> linear_scores(const LossModel& model, const std::int32_t* reference) {
+std::vector<double> linear_scores(const LossModel& model, const std::int32_t* reference, Control& control) {
   std::vector<double> h(model.cells(), 0.0);
   std::vector<double> row_sums, column_sums;
   for (std::size_t t = 0; t < model.tables().size(); ++t) {
@@ -48,6 +50,7 @@ std::vector<double> linear_scores(const LossModel& model, const std::int32_t* re
   }
   std::vector<double> scores(model.clients());
   for (std::size_t i = 0; i < model.clients(); ++i) {
+    if (i % kScoresPerCheck == 0 && control.stopped()) break;  // the rest keep score 0: any federation will do now
     const std::int32_t* row = model.row(i);
     double sum = 0.0;
     for (std::size_t c = 0; c < model.cells(); ++c) sum += h[c] * row[c];
@@ -117,9 +120,8 @@ ExpansionResult expand(const Problem& problem, const ExpansionOptions& options, 
   const auto n = sizes(model);
   const std::size_t starts = options.random_starts + 1;
   std::vector<Leaderboard> boards(starts, Leaderboard(options.keep));
-  std::vector<Candidate> ends(starts, Candidate{std::numeric_limits<double>::infinity(), {}});
 
-  parallel_for(starts, options.threads, [&](std::size_t start) {
+  parallel_for(starts, options.threads, [&](std::size_t start, std::size_t) {
     if (start > 0 && control.stopped()) return;
     Evaluator evaluator(model);
     Philox random(options.seed, start);
@@ -133,12 +135,12 @@ ExpansionResult expand(const Problem& problem, const ExpansionOptions& options, 
     std::vector<double> scores;
     std::set<Members> seen;
     for (int expansion = 0; expansion < kMaxExpansions && seen.insert(reference).second; ++expansion) {
-      scores = linear_scores(model, sum_rows(model, reference).data());
+      scores = linear_scores(model, sum_rows(model, reference).data(), control);
       reference = problem.start(smallest_ratio(scores, n, problem), random);
       Candidate candidate{evaluator.loss(sum_rows(model, reference).data()), reference};
       control.evaluations.fetch_add(1, std::memory_order_relaxed);
       boards[start].add(candidate.loss, candidate.members);
-      if (candidate < best) best = std::move(candidate);
+      if (best.members.empty() || candidate < best) best = std::move(candidate);
       if (control.stopped()) break;
     }
     double sum_s = 0.0, sum_n = 0.0;
@@ -146,19 +148,26 @@ ExpansionResult expand(const Problem& problem, const ExpansionOptions& options, 
     const SwapDescent descent(problem, promising(scores, n, sum_s / sum_n, problem));
     Federation federation(model, best.members);
     descent.run(federation, best.loss, evaluator, control, boards[start]);
-    ends[start] = {best.loss, federation.members()};
   });
 
-  ExpansionResult result{Leaderboard(options.keep), false};
-  std::size_t winner = 0;
-  for (std::size_t start = 0; start < starts; ++start) {
-    result.board.merge(boards[start]);
-    if (ends[start] < ends[winner]) winner = start;
-  }
-  // The best end, against all clients.
+  ExpansionResult result{Leaderboard(options.keep), {}};
+  for (const auto& board : boards) result.board.merge(board);
+  // The best federation, against all clients. A tie may put another one on top of the board meanwhile: then that one.
+  std::optional<SwapDescent> descent;
   Evaluator evaluator(model);
-  Federation federation(model, ends[winner].members);
-  result.swap_optimal = SwapDescent(problem).run(federation, ends[winner].loss, evaluator, control, result.board);
+  for (int round = 0; round < kMaxCertifications && !control.stopped(); ++round) {
+    if (!descent) descent.emplace(problem);
+    Members members = problem.fixed();
+    for (auto client : result.board.entries()[0].members)
+      if (!std::binary_search(problem.fixed().begin(), problem.fixed().end(), client)) members.push_back(client);
+    Federation federation(model, members);
+    double loss = result.board.entries()[0].loss;
+    if (!descent->run(federation, loss, evaluator, control, result.board)) break;
+    result.certified = federation.members();
+    std::sort(result.certified.begin(), result.certified.end());
+    result.board.add(loss, result.certified);
+    if (result.board.entries()[0].members == result.certified) break;
+  }
   return result;
 }
 

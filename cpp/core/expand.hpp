@@ -16,7 +16,7 @@ struct ExpansionOptions {
 
 struct ExpansionResult {
   Leaderboard board;
-  bool swap_optimal;  // no single swap improves the best federation
+  Members certified;  // a federation that no single swap improves, usually the best; empty if none is known
 };
 
 ExpansionResult expand(const Problem& problem, const ExpansionOptions& options, Control& control);

@@ -1,6 +1,7 @@
 #include "loss_model.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <limits>
 #include <stdexcept>
@@ -8,10 +9,20 @@
 #include <utility>
 
 namespace fedsel {
+namespace {
+
+// Screening works in single precision, which must hold the weights.
+void check_weights(const Components& weights) {
+  for (double weight : weights)
+    if (!(std::abs(weight) <= 1e12)) throw std::invalid_argument("weights must be finite, and at most 1e12");
+}
+
+}  // namespace
 
 LossModel::LossModel(const std::int32_t* counts, std::size_t clients, std::vector<TableSpec> tables,
                      const Components& weights, Level level)
     : clients_(clients), weights_(weights), level_(level) {
+  check_weights(weights);
   if (clients == 0) throw std::invalid_argument("a loss needs at least one client");
   if (tables.empty()) throw std::invalid_argument("a loss needs at least one table");
   std::size_t packed_cells = 0;
@@ -45,6 +56,7 @@ LossModel::LossModel(const std::int32_t* counts, std::size_t clients, std::vecto
 }
 
 LossModel LossModel::reweighted(const Components& weights) const {
+  check_weights(weights);
   LossModel model = *this;
   model.weights_ = weights;
   for (std::size_t t = 0; t < tables_.size(); ++t) model.table_weights_[t] = weights[component_[t]];

@@ -96,6 +96,13 @@ Members Problem::start(Members chosen, Philox& random) const {
   return balance.violation() == 0.0 ? members : fallback_;
 }
 
+Members Problem::any() const {
+  if (!fallback_.empty()) return fallback_;
+  Members members = fixed_;
+  members.insert(members.end(), free_.begin(), free_.begin() + static_cast<std::ptrdiff_t>(choices()));
+  return members;
+}
+
 Members Problem::random_start(Philox& random) const {
   Members pick = free_;
   for (std::size_t i = 0; i < choices(); ++i)

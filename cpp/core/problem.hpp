@@ -41,6 +41,8 @@ class Problem {
   // constraints, or else the fallback.
   Members start(Members chosen, Philox& random) const;
   Members random_start(Philox& random) const;
+  // Some federation that meets the constraints.
+  Members any() const;
 
  private:
   const LossModel* model_;

@@ -71,6 +71,44 @@ TEST_CASE("enumeration does no more work than there are federations") {
   }
 }
 
+TEST_CASE("enumeration stops at once whatever its shape, and has a result") {
+  const auto model = made::pool(6, 1500, 2).model();
+  for (std::size_t k : {1u, 2u, 3u, 750u}) {
+    Control control(kForever);
+    control.interrupt();
+    const auto result = enumerate(Problem(model, k), 2, 2, control);
+    CHECK_FALSE(result.complete);
+    CHECK(control.evaluations == 0);
+    CHECK(result.board.entries().size() == 1);
+    CHECK(result.board.entries()[0].members.size() == k);
+  }
+}
+
+TEST_CASE("what is called swap-optimal is, ties included") {
+  for (unsigned seed = 0; seed < 400; ++seed) {
+    std::mt19937 random(seed);
+    made::Pool pool;
+    pool.clients = 4 + random() % 5;
+    pool.tables = {{2, 2, 0}, {2, 1, 1}, {2, 1, 3}};
+    pool.cells = 8;
+    for (std::size_t c = 0; c < pool.clients * pool.cells; ++c)
+      pool.counts.push_back(static_cast<std::int32_t>(random() % 2));
+    const auto model = pool.model();
+    const std::size_t k = 1 + random() % (pool.clients - 1);
+    Control control(kForever);
+    const auto certified = expand(Problem(model, k), {1, 3, 1, seed}, control).certified;
+    REQUIRE(certified.size() == k);
+    const double loss = made::loss(pool, certified);
+    for (std::size_t p = 0; p < k; ++p)
+      for (std::uint32_t in = 0; in < pool.clients; ++in) {
+        if (std::find(certified.begin(), certified.end(), in) != certified.end()) continue;
+        Members neighbour = certified;
+        neighbour[p] = in;
+        CHECK(made::loss(pool, neighbour) >= loss - 1e-10);
+      }
+  }
+}
+
 TEST_CASE("searches do not depend on the number of threads") {
   const auto model = made::pool(9, 20, 8).model();
   auto best = [](const Leaderboard& board) {

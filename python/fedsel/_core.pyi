@@ -17,7 +17,7 @@ class Enumeration(SearchResult):
     complete: bool
 
 class Descent(SearchResult):
-    swap_optimal: bool
+    certified: list[int]
 
 class Annealing(SearchResult):
     chains: list[tuple[float, list[int], int, list[float]]]

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import numpy as np
 import pytest
@@ -111,13 +111,17 @@ def test_the_active_sensitive_attribute_can_be_chosen():
         (lambda p: FederationLoss(p)(["nobody"]), "the pool has no client 'nobody'"),
         (lambda p: FederationLoss(p)([0, "c000"]), "member 'c000' is given twice"),
         (lambda p: FederationLoss(p)([4]), "the pool has no client 4"),
+        (lambda p: FederationLoss(p)([1.9, 2.0]), "a member must be a name or a whole number, got 1.9"),
+        (lambda p: FederationLoss(p)([True]), "a member must be a name or a whole number, got True"),
+        (lambda p: FederationLoss(p).components_of([[1.0]]), "members must be whole numbers, got float64"),
+        (lambda p: LossWeights(1.7e308), "weight sensitive_target must be 0 or between"),
         (lambda p: FederationLoss(p).components_of([[0, 4]]), "members must be between 0 and 3"),
         (lambda p: FederationLoss(p).components_of([[0, 0]]), "member 0 is given twice"),
         (lambda p: FederationLoss(p).state([0, 1]).swap(2, 3), "client 2 is not a member"),
         (lambda p: FederationLoss(p).state([0, 1]).swap(0, 1), "client 1 is not an outsider"),
-        (lambda p: LossWeights(-1.0), "weight sensitive_target must be finite and not negative, got -1.0"),
+        (lambda p: LossWeights(-1.0), "weight sensitive_target must be 0 or between 1e-12 and 1e\\+09, got -1.0"),
         (lambda p: LossWeights(0, 0, 0, 0), "at least one weight must be positive"),
-        (lambda p: LossWeights(feature_target=float("nan")), "weight feature_target must be finite"),
+        (lambda p: LossWeights(feature_target=float("nan")), "weight feature_target must be 0 or between"),
     ],
 )
 def test_bad_arguments_are_refused(make, message):
@@ -194,3 +198,19 @@ def test_other_weights_share_the_tables():
     assert sum(halves) == pytest.approx(loss([0, 3]), abs=1e-12)
     with pytest.raises(SelectionError, match="weights must be one of pcs, pcs-repository, fairness, utility"):
         LossWeights.preset("best")
+
+
+def test_a_client_that_would_wipe_out_others_is_named():
+    pool = made_pool(3, clients=6, domain=[3, 4, 2], low=0, high=400)
+    counts = pool.counts.copy()
+    counts[2] = 2**39
+    hostile = replace(pool, counts=counts)
+    with pytest.raises(SelectionError, match=r"client 'c002' states so many records .* leave 'c002' out of the pool"):
+        FederationLoss(hostile)
+    FederationLoss(hostile.subset([name for name in pool.clients if name != "c002"]))
+
+
+def test_whole_numbers_of_numpy_are_members():
+    pool = made_pool(3, clients=4, domain=[3, 4, 2])
+    loss = FederationLoss(pool)
+    assert loss(np.array([0, 3])) == loss([0, 3])

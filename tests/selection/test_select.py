@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import textwrap
-from itertools import combinations
+from itertools import combinations, product
 
 import numpy as np
 import pytest
@@ -166,7 +166,7 @@ def test_clipping_changes_noisy_pools_only():
     [
         ({"k": 0}, "k must be between 1 and 6, got 0"),
         ({"k": 7}, "k must be between 1 and 6, got 7"),
-        ({"k": True}, "k must be between 1 and 6, got True"),
+        ({"k": True}, "k must be a number, or a smallest and a largest one, got True"),
         ({"search": "magic"}, "search must be one of auto, expand, anneal, exhaustive, greedy, descent, got 'magic'"),
         ({"certificate": "maybe"}, "certificate must be one of auto, enumerate, none, got 'maybe'"),
         ({"seed": -1}, "seed must be between 0 and"),
@@ -174,6 +174,7 @@ def test_clipping_changes_noisy_pools_only():
         ({"chains": 0}, "chains must be between 1 and"),
         ({"time_limit": 0.0}, "time_limit must be positive, got 0.0"),
         ({"time_limit": math.nan}, "time_limit must be positive, got nan"),
+        ({"time_limit": "soon"}, "time_limit must be positive, got 'soon'"),
         ({"runner_ups": -1}, "runner_ups must be between 0 and"),
     ],
 )
@@ -286,3 +287,52 @@ def test_members_that_drown_in_noise_are_named():
     assert all("PA" not in note for note in small.notes)
     exact = example.pool(plan_noise(len(example.workload.sets), epsilon=math.inf))
     assert select(exact.subset(["WY", "AK"]), 2).notes == ()
+
+
+def test_nothing_is_proved_on_rounded_counts():
+    pool = made_pool(3, clients=6, domain=[3, 4, 2], low=10**8, high=10**9)
+    found = select(pool, 2)
+    assert found.certificate.kind == "none"
+    assert "rounded counts" in found.certificate.statement
+    assert any("divided by" in note for note in found.notes)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_certificates_hold_where_losses_tie(seed):
+    """Tables of zeros and ones, so that many federations have the same loss."""
+    rng = np.random.default_rng(seed)
+    clients, k = int(rng.integers(3, 8)), 2
+    pool = made_pool(seed, clients=clients, domain=[2, 2, 1], low=0, high=2)
+    loss = FederationLoss(pool)
+    found = select(pool, k, certificate="none", runner_ups=int(rng.integers(0, 6)))
+    if found.certificate.kind == "swap-optimal":
+        members = [pool.index(name) for name in found.names]
+        for out, new in product(members, set(range(clients)) - set(members)):
+            assert loss([new if row == out else row for row in members]) >= found.loss - 1e-10
+    proved = select(pool, k)
+    assert proved.loss == pytest.approx(min(loss(rows) for rows in combinations(range(clients), k)), abs=1e-10)
+
+
+def test_extreme_weights_prove_nothing_false():
+    pool = made_pool(3, clients=9, domain=[3, 4, 3, 2])
+    for scale in (1e-11, 1e8):
+        weights = LossWeights(2.0 * scale, 0.89 * scale, 0.11 * scale, 1.33 * scale)
+        found = select(pool, 3, weights=weights)
+        assert found.names == select(pool, 3).names
+        assert found.certificate.kind == "proof"
+
+
+@pytest.mark.parametrize("k", [1, 2, 3, 700])
+def test_a_tiny_time_limit_still_gives_a_federation(k):
+    pool = made_pool(2, clients=1400, domain=[3, 4, 2])
+    found = select(pool, k, search="exhaustive", time_limit=1e-9)
+    assert len(found.members) == k
+    assert found.certificate.kind == "none"
+    assert found.stop_reason == "time limit"
+    assert found.evaluations == 0
+
+
+def test_sizes_may_be_numpy_integers():
+    pool = made_pool(2, clients=6, domain=[3, 4, 2])
+    assert select(pool, np.int64(3)).names == select(pool, 3).names
+    assert [size.k for size in select(pool, (np.int64(2), 3)).sizes] == [2, 3]

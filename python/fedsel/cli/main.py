@@ -11,6 +11,7 @@ from fedsel import __version__
 from fedsel.cli.acs_command import acs_command
 from fedsel.cli.client_commands import ledger_app, release_command
 from fedsel.cli.example_command import example_command
+from fedsel.cli.experiment_commands import experiment_app
 from fedsel.cli.pareto_command import pareto_command
 from fedsel.cli.pool_commands import pool_app
 from fedsel.cli.release_all_command import release_all_command
@@ -45,6 +46,7 @@ app.command("pareto", rich_help_panel=COORDINATOR)(pareto_command)
 app.command("release-all", rich_help_panel=TRIALS)(release_all_command)
 app.command("example", rich_help_panel=TRIALS)(example_command)
 app.command("acs", rich_help_panel=TRIALS)(acs_command)
+app.add_typer(experiment_app, name="experiment", rich_help_panel=TRIALS)
 app.add_typer(schema_app, name="schema", rich_help_panel=CLIENT)
 app.add_typer(pool_app, name="pool", rich_help_panel=COORDINATOR)
 app.add_typer(ledger_app, name="ledger", rich_help_panel=CLIENT)

@@ -33,7 +33,7 @@ def to_json(selection: Selection, *, command: str, version: str, wall_seconds: f
     fields["members"] = list(selection.names)
     fields["records"] = [asdict(member) for member in selection.members]
     fields["wall_seconds"] = wall_seconds
-    return json.dumps({"command": command, "version": version, **fields}, ensure_ascii=False, indent=2)
+    return json.dumps({"command": command, "version": version, **fields}, ensure_ascii=False, indent=2, allow_nan=False)
 
 
 def to_text(selection: Selection) -> str:

@@ -12,7 +12,8 @@ def to_int32(counts: npt.NDArray[np.int64], table_sizes: npt.NDArray[np.int64]) 
     """Convert counts to int32, halving them as often as needed.
 
     Mutual information does not change when all counts are multiplied by one number, so counts too large for 32-bit
-    sums are divided by a power of two and rounded: an error below 2^-31 of the pool's records.
+    sums are divided by a power of two and rounded. What that does to a client depends on its size beside the largest:
+    `lost_clients` tells whom it would wipe out.
 
     Parameters
     ----------
@@ -42,3 +43,31 @@ def to_int32(counts: npt.NDArray[np.int64], table_sizes: npt.NDArray[np.int64]) 
     for source, target in zip(counts, scaled, strict=True):
         target[:] = np.rint(source / 2.0**shift)
     return scaled, shift
+
+
+LEAST = 1024
+"""Records that a client must keep, in units of the rounded counts, if it had them before."""
+
+
+def lost_clients(counts: npt.NDArray[np.int64], table_sizes: npt.NDArray[np.int64], shift: int) -> list[int]:
+    """Return the clients that dividing by ``2**shift`` would round away.
+
+    Parameters
+    ----------
+    counts : ndarray of int64, shape (clients, cells)
+        All tables one after another.
+    table_sizes : ndarray of int64, shape (tables,)
+        Cells of each table.
+    shift : int
+        As `to_int32` returns it.
+
+    Returns
+    -------
+    list of int
+        Rows whose largest table holds some records, but fewer than LEAST units after the division.
+    """
+    if shift == 0:
+        return []
+    starts = np.concatenate([[0], np.cumsum(table_sizes)[:-1]])
+    largest = [int(np.add.reduceat(np.abs(row), starts).max()) for row in counts]
+    return [row for row, total in enumerate(largest) if 0 < total < LEAST * 2**shift]

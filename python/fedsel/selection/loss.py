@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from copy import copy
+from operator import index
 
 import numpy as np
 import numpy.typing as npt
@@ -12,8 +13,9 @@ from fedsel import _core
 from fedsel.errors import SelectionError
 from fedsel.pool import Pool
 from fedsel.schema import Schema
-from fedsel.selection.fixed_point import to_int32
+from fedsel.selection.fixed_point import lost_clients, to_int32
 from fedsel.selection.weights import Components, LossWeights
+from fedsel.selection.whole import is_whole
 
 Sensitive = str | Sequence[str] | None
 """Which sensitive attributes a loss guards: one, several, or the schema's first."""
@@ -108,6 +110,13 @@ class FederationLoss:
             counts = np.ascontiguousarray(pool.counts[:, np.concatenate(ranges)])
         sizes = workload.sizes[tables]
         scaled, self.shift = to_int32(counts, sizes)
+        lost = lost_clients(counts, sizes, self.shift)
+        if lost:
+            huge = pool.clients[int(np.argmax(np.abs(counts).max(axis=1)))]
+            raise SelectionError(
+                f"client {huge!r} states so many records that sums with it round {pool.clients[lost[0]]!r} away "
+                f"({len(lost)} of {len(pool)} clients); leave {huge!r} out of the pool"
+            )
         domain = workload.domain
         specs = [(domain[i], domain[j], c) for (i, j), c in zip(pairs, components, strict=True)]
         try:
@@ -133,7 +142,9 @@ class FederationLoss:
         position = {name: row for row, name in enumerate(self.clients)}
         rows: list[int] = []
         for member in members:
-            row = position.get(member, -1) if isinstance(member, str) else int(member)
+            if not isinstance(member, str) and not is_whole(member):
+                raise SelectionError(f"a member must be a name or a whole number, got {member!r}")
+            row = position.get(member, -1) if isinstance(member, str) else index(member)
             if not 0 <= row < len(self.clients):
                 raise SelectionError(f"the pool has no client {member!r}")
             if row in rows:
@@ -169,6 +180,8 @@ class FederationLoss:
             If a row is out of range or occurs twice in a federation.
         """
         rows = np.asarray(federations)
+        if rows.size and rows.dtype.kind not in "iu":
+            raise SelectionError(f"members must be whole numbers, got {rows.dtype}")
         if rows.size and (rows.min() < 0 or rows.max() >= len(self.clients)):
             raise SelectionError(f"members must be between 0 and {len(self.clients) - 1}")
         try:

@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from operator import index
 from typing import TYPE_CHECKING, Any
 
 from fedsel import _core
@@ -16,6 +17,7 @@ from fedsel.selection.feasibility import feasible_federation
 from fedsel.selection.loss import FederationLoss
 from fedsel.selection.result import ChainResult, StopReason
 from fedsel.selection.schedule import GeometricSchedule, Schedule, fitted_schedule
+from fedsel.selection.whole import is_whole
 
 if TYPE_CHECKING:
     from fedsel._core import SearchResult
@@ -113,13 +115,16 @@ class Task:
 
 @dataclass(frozen=True)
 class Found:
-    """Raw result of one search: pool rows, losses as the search saw them."""
+    """Raw result of one search: pool rows, losses as the search saw them.
+
+    `certified` are the rows of a federation that no single swap improves, if one is known.
+    """
 
     best: tuple[tuple[float, tuple[int, ...]], ...]
     evaluations: int
     seconds: float
     stop_reason: StopReason
-    swap_optimal: bool = False
+    certified: tuple[int, ...] = ()
     complete: bool = False
     chains: tuple[ChainResult, ...] = ()
 
@@ -129,9 +134,9 @@ def available_threads(threads: int | None) -> int:
     return len(os.sched_getaffinity(0)) if threads is None else threads
 
 
-def check_size(k: object, pool: Pool) -> None:
+def check_size(k: Any, pool: Pool) -> None:
     """Refuse a size that no federation of the pool has, with a `SelectionError`."""
-    if isinstance(k, bool) or not isinstance(k, int) or not 1 <= k <= len(pool):
+    if not is_whole(k) or not 1 <= index(k) <= len(pool):
         raise SelectionError(f"k must be between 1 and {len(pool)}, got {k}")
 
 
@@ -160,7 +165,7 @@ def expand(task: Task, effort: Effort) -> Found:
         time_limit=effort.time_limit,
         progress=effort.progress,
     )
-    return _found(result, started, swap_optimal=result["swap_optimal"])
+    return _found(result, started, certified=tuple(result["certified"]))
 
 
 def enumerate_all(task: Task, effort: Effort) -> Found:
@@ -173,7 +178,7 @@ def enumerate_all(task: Task, effort: Effort) -> Found:
         time_limit=effort.time_limit,
         progress=effort.progress,
     )
-    return _found(result, started, complete=result["complete"], swap_optimal=result["complete"])
+    return _found(result, started, complete=result["complete"])
 
 
 def greedy(task: Task, effort: Effort) -> Found:
@@ -182,7 +187,7 @@ def greedy(task: Task, effort: Effort) -> Found:
     result = _core.greedy(
         task.problem, keep=effort.keep, seed=effort.seed, time_limit=effort.time_limit, progress=effort.progress
     )
-    return _found(result, started, swap_optimal=result["swap_optimal"])
+    return _found(result, started, certified=tuple(result["certified"]))
 
 
 def descend(task: Task, effort: Effort, *, starts: Starts = ()) -> Found:
@@ -199,7 +204,7 @@ def descend(task: Task, effort: Effort, *, starts: Starts = ()) -> Found:
         time_limit=effort.time_limit,
         progress=effort.progress,
     )
-    return _found(result, started, swap_optimal=result["swap_optimal"])
+    return _found(result, started, certified=tuple(result["certified"]))
 
 
 def anneal(

@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from operator import index
 from typing import Literal, get_args
 
 from fedsel.errors import SelectionError
@@ -19,9 +20,12 @@ from fedsel.selection.methods import Effort, Found, Progress, Starts, Task
 from fedsel.selection.result import Certificate, Member, RunnerUp, Selection, SizeResult, StopReason
 from fedsel.selection.schedule import Schedule
 from fedsel.selection.weights import LossWeights
+from fedsel.selection.whole import is_whole
 
 SearchMethod = Literal["auto", "expand", "anneal", "exhaustive", "greedy", "descent"]
 CertificateMode = Literal["auto", "enumerate", "none"]
+
+_ROUNDING = 1e-12  # bits
 
 AFFORDABLE = 3_000_000
 """Most federations that are enumerated unasked for a certificate: a few seconds on one core."""
@@ -107,7 +111,7 @@ def select(
     Ctrl-C stops the search and returns the best federation so far, with ``stop_reason == "interrupted"``.
     """
     started = time.perf_counter()
-    low, high = (k, k) if isinstance(k, int) else _range(k)
+    low, high = _range(k)
     _check_choices(search=search, certificate=certificate)
     methods.check_size(low, pool)
     _check_numbers(
@@ -118,10 +122,10 @@ def select(
     )
     if high != low:
         _check_numbers(**{"the largest k": (high, low, len(pool))})
-    if not time_limit > 0:
-        raise SelectionError(f"time_limit must be positive, got {time_limit}")
-    if not tolerance >= 0:
-        raise SelectionError(f"tolerance must be at least 0, got {tolerance}")
+    if not (isinstance(time_limit, float | int) and time_limit > 0):
+        raise SelectionError(f"time_limit must be positive, got {time_limit!r}")
+    if not (isinstance(tolerance, float | int) and tolerance >= 0):
+        raise SelectionError(f"tolerance must be at least 0, got {tolerance!r}")
     loss = FederationLoss(denoise(pool, method=denoise_method), weights=weights, sensitive=sensitive)
     ruleset = resolve(constraints or Constraints(), pool)
     starts = [loss.rows(members) for members in initial]
@@ -155,8 +159,19 @@ def select(
         sizes=sizes,
         smallest=within[0] if within else None,
         denoise=resolve_method(pool, denoise_method),
-        notes=(*(f"mixed pool: {difference}" for difference in pool.mixed), *_noise_notes(pool, best.members)),
+        notes=(
+            *_rounding_notes(loss),
+            *(f"mixed pool: {difference}" for difference in pool.mixed),
+            *_noise_notes(pool, best.members),
+        ),
     )
+
+
+def _rounding_notes(loss: FederationLoss) -> list[str]:
+    """Say that counts were rounded to fit the search's sums."""
+    if not loss.shift:
+        return []
+    return [f"counts are so large that they were divided by {2**loss.shift} and rounded: nothing is proved exactly"]
 
 
 def _noise_notes(pool: Pool, members: Sequence[int]) -> list[str]:
@@ -196,6 +211,9 @@ class _Outcome:
         spent = self.proof.evaluations if self.proof else 0
         kept = " that keep the constraints" if self.task.constrained else ""
         complete = self.found if self.found.complete else self.proof
+        if complete is not None and complete.complete and self.task.loss.shift:
+            statement = f"all {complete.evaluations:,} federations of this size{kept} were evaluated, on rounded counts"
+            return Certificate("none", statement, spent)
         if complete is not None and complete.complete:
             if complete.evaluations == 1:
                 only = " that keeps the constraints" if self.task.constrained else ""
@@ -203,7 +221,7 @@ class _Outcome:
             count = f"all {complete.evaluations:,} federations of this size{kept}"
             statement = f"{count} were evaluated; none has a lower loss"
             return Certificate("proof", statement, spent)
-        if self.found.swap_optimal and self.members == self.found.best[0][1]:
+        if self.members == self.found.certified and not self.task.loss.shift:
             within = " and keeps the constraints" if self.task.constrained else ""
             return Certificate(
                 "swap-optimal", f"no exchange of one member for one outsider lowers the loss{within}", spent
@@ -241,10 +259,17 @@ def _solve(
     if wanted and method != "exhaustive" and found.stop_reason == "completed":
         proof = methods.enumerate_all(task, effort())
     # All losses from one kernel, so that they compare; the same federation may come from search and proof.
-    seen = sorted({rows for _, rows in found.best} | ({rows for _, rows in proof.best} if proof else set()))
-    losses = task.loss.losses_of(seen)
-    (loss, members), *others = sorted(zip((float(value) for value in losses), seen, strict=True))
-    return _Outcome(task, found, proof, members, loss, tuple(others))
+    seen = {rows for _, rows in found.best} | {rows for _, rows in (proof.best if proof else ())}
+    if found.certified:
+        seen.add(found.certified)
+    federations = sorted(seen)
+    losses = task.loss.losses_of(federations)
+    ranking = sorted(zip((float(value) for value in losses), federations, strict=True))
+    # Of federations that tie within rounding, the one something is known about is the one to report.
+    tied = [entry for entry in ranking if entry[0] <= ranking[0][0] + _ROUNDING]
+    best = next((entry for entry in tied if entry[1] == found.certified), ranking[0])
+    ranking.remove(best)
+    return _Outcome(task, found, proof, best[1], best[0], tuple(ranking))
 
 
 def _selection(
@@ -284,9 +309,10 @@ def _selection(
 
 
 def _range(k: object) -> tuple[int, int]:
-    if not isinstance(k, tuple) or len(k) != 2:
+    bounds = k if isinstance(k, tuple) else (k, k)
+    if len(bounds) != 2 or not (is_whole(bounds[0]) and is_whole(bounds[1])):
         raise SelectionError(f"k must be a number, or a smallest and a largest one, got {k!r}")
-    return k
+    return index(bounds[0]), index(bounds[1])
 
 
 def _check_choices(*, search: str, certificate: str) -> None:
@@ -300,5 +326,5 @@ def _check_choices(*, search: str, certificate: str) -> None:
 
 def _check_numbers(**numbers: tuple[int, int, int]) -> None:
     for name, (number, low, high) in numbers.items():
-        if isinstance(number, bool) or not isinstance(number, int) or not low <= number <= high:
+        if not is_whole(number) or not low <= number <= high:
             raise SelectionError(f"{name} must be between {low} and {high}, got {number}")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, fields
 
 import numpy as np
 import numpy.typing as npt
 
 from fedsel.errors import SelectionError
+
+_SMALLEST, _LARGEST = 1e-12, 1e9
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,7 @@ class LossWeights:
     Raises
     ------
     SelectionError
-        If a weight is negative or not finite, or all are 0.
+        If a weight is negative or above 1e9, positive but below 1e-12, or all are 0.
     """
 
     sensitive_target: float = 2.0
@@ -60,8 +61,10 @@ class LossWeights:
     def __post_init__(self) -> None:
         for field in fields(self):
             value = getattr(self, field.name)
-            if not (math.isfinite(value) and value >= 0):
-                raise SelectionError(f"weight {field.name} must be finite and not negative, got {value}")
+            if not (value == 0 or _SMALLEST <= value <= _LARGEST):
+                raise SelectionError(
+                    f"weight {field.name} must be 0 or between {_SMALLEST:g} and {_LARGEST:g}, got {value}"
+                )
         if not any(self.signed):
             raise SelectionError("at least one weight must be positive, all are 0")
 
