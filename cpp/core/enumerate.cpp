@@ -12,16 +12,6 @@
 namespace fedsel {
 namespace {
 
-// log2 of the number of records in a federation of average clients.
-float typical_total(const Problem& problem) {
-  const LossModel& model = problem.model();
-  double sum = 0.0;
-  for (std::size_t i = 0; i < model.clients(); ++i)
-    for (std::size_t c = 0; c < model.cells(); ++c) sum += model.row(i)[c];
-  const double records = sum / static_cast<double>(model.tables().size() * model.clients());
-  return static_cast<float>(std::log2(std::max(1.0, records * static_cast<double>(problem.k()))));
-}
-
 // A federation is the fixed members, a prefix of free ones, and a tail of one or two later free ones (later in the list
 // of free clients: positions there are what the code below counts in). Tails are listed in lexicographic order and cut
 // into blocks of kLanes, whose transposed sums stay in the L2 cache while all prefixes that end before the block's last
@@ -29,25 +19,30 @@ float typical_total(const Problem& problem) {
 // first tail client changes within a block, so nearly every lane does useful work.
 class BlockSearch {
  public:
-  BlockSearch(const Problem& problem, std::size_t prefix, std::size_t tail, float origin, std::size_t keep,
-              Control& control)
+  BlockSearch(const Problem& problem, std::size_t prefix, std::size_t tail, const std::vector<double>& records,
+              std::size_t keep, Control& control)
       : problem_(problem),
         model_(problem.model()),
         evaluator_(model_),
-        origin_(origin),
+        records_(records),
         prefix_(prefix),
         tail_(tail),
         board_(keep),
         control_(control),
         lanes_(model_.cells() * kLanes),
         sums_(prefix + 1, sum_rows(model_, problem.fixed())),
-        balances_(prefix + 1, Balance(problem, problem.fixed())) {}
+        sizes_(prefix + 1, 0.0),
+        balances_(prefix + 1, Balance(problem, problem.fixed())) {
+    for (auto client : problem.fixed()) sizes_[0] += records[client];
+  }
 
   void run(const std::uint32_t* tails, std::size_t count) {
     tails_ = tails;
     count_ = count;
     tail_clients_.resize(count * tail_);
     for (std::size_t i = 0; i < count * tail_; ++i) tail_clients_[i] = problem_.free()[tails[i]];
+    tail_size_ = 0.0;
+    for (auto client : tail_clients_) tail_size_ += records_[client] / static_cast<double>(count);
     fill_lanes(model_, tail_clients_.data(), tail_, count, lanes_.data());
     positions_.clear();
     descend(0);
@@ -75,6 +70,7 @@ class BlockSearch {
       const std::int32_t* from = sums_[depth].data();
       std::int32_t* to = sums_[depth + 1].data();
       for (std::size_t c = 0; c < model_.cells(); ++c) to[c] = from[c] + row[c];
+      sizes_[depth + 1] = sizes_[depth] + records_[client];
       positions_.push_back(position);
       descend(depth + 1);
       positions_.pop_back();
@@ -99,7 +95,8 @@ class BlockSearch {
 
     // Screen in single precision; only a block with a lane that might enter the board is evaluated exactly.
     float screened[kLanes];
-    evaluator_.screen(sums_[prefix_].data(), lanes_.data(), origin_, screened);
+    const auto origin = static_cast<float>(std::log2(sizes_[prefix_] + tail_size_));  // near all sixteen totals
+    evaluator_.screen(sums_[prefix_].data(), lanes_.data(), origin, screened);
     const double bound = board_.threshold() + evaluator_.screening_error();
     bool any = false;
     for (std::size_t l = 0; l < count_; ++l) {
@@ -122,16 +119,18 @@ class BlockSearch {
   const Problem& problem_;
   const LossModel& model_;
   Evaluator evaluator_;
-  float origin_;
+  const std::vector<double>& records_;
   std::size_t prefix_, tail_;
   Leaderboard board_;
   Control& control_;
   AlignedVector<std::int32_t> lanes_;
   std::vector<AlignedVector<std::int32_t>> sums_;
+  std::vector<double> sizes_;  // records of the fixed members and the prefix
   std::vector<Balance> balances_;
   Members positions_, tail_clients_;
   const std::uint32_t* tails_ = nullptr;
   std::size_t count_ = 0;
+  double tail_size_ = 0.0;
 };
 
 // Tails in lexicographic order, by rank: positions in the list of free clients, from `first` on.
@@ -198,12 +197,12 @@ EnumerationResult enumerate(const Problem& problem, std::size_t keep, std::size_
   const std::uint64_t count = tails.count(), blocks = (count + kLanes - 1) / kLanes;
   control.planned = problem.constrained() ? 0 : binomial(problem.free().size(), problem.choices());
 
-  const float origin = typical_total(problem);
+  const auto sizes = problem.model().records();
   std::vector<std::unique_ptr<BlockSearch>> workers(std::max<std::size_t>(threads, 1));
   parallel_for(blocks, threads, [&](std::size_t task, std::size_t worker) {
     if (control.stopped()) return;
     auto& search = workers[worker];
-    if (!search) search = std::make_unique<BlockSearch>(problem, prefix, tail, origin, keep, control);
+    if (!search) search = std::make_unique<BlockSearch>(problem, prefix, tail, sizes, keep, control);
     const std::uint64_t first = (blocks - 1 - task) * kLanes;  // the last blocks have the most prefixes: they go first
     const std::size_t number = std::min<std::uint64_t>(kLanes, count - first);
     std::uint32_t block[2 * kLanes];

@@ -59,17 +59,6 @@ std::vector<double> linear_scores(const LossModel& model, const std::int32_t* re
   return scores;
 }
 
-// Mean of a client's table totals; at least 1, since noise can make them negative.
-std::vector<double> sizes(const LossModel& model) {
-  std::vector<double> result(model.clients());
-  for (std::size_t i = 0; i < model.clients(); ++i) {
-    std::int64_t sum = 0;
-    for (std::size_t c = 0; c < model.cells(); ++c) sum += model.row(i)[c];
-    result[i] = std::max(1.0, static_cast<double>(sum) / static_cast<double>(model.tables().size()));
-  }
-  return result;
-}
-
 // The free clients that, with the fixed ones, make the smallest sum s / sum n (Dinkelbach 1967): for a given ratio,
 // those of smallest s_i - ratio n_i; repeat with their ratio until it stops falling. Constraints are left to the
 // repair.
@@ -117,7 +106,7 @@ Members promising(const std::vector<double>& s, const std::vector<double>& n, do
 
 ExpansionResult expand(const Problem& problem, const ExpansionOptions& options, Control& control) {
   const LossModel& model = problem.model();
-  const auto n = sizes(model);
+  const auto n = model.records();
   const std::size_t starts = options.random_starts + 1;
   std::vector<Leaderboard> boards(starts, Leaderboard(options.keep));
 

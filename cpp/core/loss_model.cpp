@@ -63,6 +63,16 @@ LossModel LossModel::reweighted(const Components& weights) const {
   return model;
 }
 
+std::vector<double> LossModel::records() const {
+  std::vector<double> result(clients_);
+  for (std::size_t i = 0; i < clients_; ++i) {
+    std::int64_t sum = 0;
+    for (std::size_t c = 0; c < cells_; ++c) sum += row(i)[c];
+    result[i] = std::max(1.0, static_cast<double>(sum) / static_cast<double>(tables_.size()));
+  }
+  return result;
+}
+
 double LossModel::loss_of(const Components& components) const {
   double loss = 0.0;
   for (std::size_t c = 0; c < kComponents; ++c) loss += weights_[c] * components[c];

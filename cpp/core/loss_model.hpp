@@ -41,6 +41,9 @@ class LossModel {
   // Every row, and every vector of sums, has this many values: the cells, then kLanes zeros that loads may reach into.
   std::size_t stride() const { return stride_; }
 
+  // Records of each client: the mean of its table totals, at least 1, since noise can make them negative.
+  std::vector<double> records() const;
+
   double loss_of(const Components& components) const;
 
   // The same pool under other weights; shares the rows.
