@@ -7,13 +7,16 @@ import shlex
 import sys
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import numpy as np
 import typer
 
 from fedsel.cli.text_table import text_table
 from fedsel.errors import FedselError
+
+if TYPE_CHECKING:
+    from fedsel.experiments.fidelity import FidelityRow
 
 experiment_app = typer.Typer(no_args_is_help=True, help="Measure the methods on exact data; nothing here is private.")
 
@@ -52,7 +55,7 @@ def fidelity_command(
         raise FedselError(f"--thin must be above 0 and at most 1, got {thin}")
     if data is None and thin < 1:
         raise FedselError("--thin needs --data: tables without rows cannot be thinned")
-    rows = []
+    rows: list[FidelityRow] = []
     for thinning in range(thinnings if thin < 1 else 1):
         if data is None or schema is None:
             source = example_counts()
@@ -77,14 +80,14 @@ def fidelity_command(
         typer.echo(_table(rows))
 
 
-def _table(rows: list) -> str:  # type: ignore[type-arg]
+def _table(rows: list[FidelityRow]) -> str:
     """One line per budget, size and method, averaged over thinnings."""
     keys = sorted({(-row.epsilon, row.k, row.method) for row in rows}, key=lambda key: key)
     lines = []
     for negative, size, method in keys:
         group = [row for row in rows if (row.epsilon, row.k, row.method) == (-negative, size, method)]
 
-        def mean(field: str, group: list = group) -> float:  # type: ignore[type-arg]
+        def mean(field: str, group: list[FidelityRow] = group) -> float:
             return float(np.mean([getattr(row, field) for row in group]))
 
         lines.append(
