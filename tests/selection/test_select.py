@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+from dataclasses import replace
 from itertools import combinations, product
 
 import numpy as np
@@ -18,7 +19,7 @@ from fedsel import FederationLoss, GeometricSchedule, LogarithmicSchedule, LossW
 from fedsel.datasets.example import load_example
 from fedsel.errors import SelectionError
 from fedsel.privacy.calibration import plan_noise
-from fedsel.selection import methods
+from fedsel.selection import Constraints, methods
 from fedsel.selection.constraints import Ruleset
 from fedsel.selection.denoising import denoise
 from fedsel.selection.methods import Effort, Task
@@ -336,3 +337,21 @@ def test_sizes_may_be_numpy_integers():
     pool = made_pool(2, clients=6, domain=[3, 4, 2])
     assert select(pool, np.int64(3)).names == select(pool, 3).names
     assert [size.k for size in select(pool, (np.int64(2), 3)).sizes] == [2, 3]
+
+
+def test_a_pool_of_one_and_of_thousands():
+    alone = made_pool(1, clients=1, domain=[3, 4, 2])
+    found = select(alone, 1)
+    assert found.names == alone.clients
+    assert found.certificate.statement == "it is the only federation of this size"
+    many = made_pool(2, clients=5000, domain=[3, 4, 2])
+    found = select(many, 20)
+    assert found.certificate.kind == "swap-optimal"
+    assert found.loss < select(many, 20, search="greedy").loss + 1e-9
+
+
+def test_names_of_any_script():
+    pool = made_pool(3, clients=3, domain=[3, 4, 2])
+    named = replace(pool, clients=("Zürich", "東京", "مستشفى"))
+    assert set(select(named, 3).names) == set(named.clients)
+    assert "東京" in select(named, 1, constraints=Constraints(include=("東京",))).names

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from fedsel.cli import select_options as options
-from fedsel.cli.progress import SearchProgress
+from fedsel.cli.progress import DelayedProgress
 from fedsel.cli.text_table import text_table
 from fedsel.selection import ParetoFront, pareto_front
 
@@ -60,7 +60,7 @@ def pareto_command(
         mechanism=mechanism,
         noise_seed=noise_seed,
     )
-    with SearchProgress() as progress:
+    with DelayedProgress("evaluating federations") as progress:
         front = pareto_front(
             pool,
             k,

@@ -1,4 +1,4 @@
-"""A progress bar for searches that take long enough to notice."""
+"""A progress bar for work that takes long enough to notice."""
 
 from __future__ import annotations
 
@@ -11,13 +11,16 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 DELAY = 0.5  # seconds before anything is shown
 
 
-class SearchProgress:
-    """Callback of `fedsel.select` that shows a bar on stderr, if that is a terminal, once half a second has passed.
+class DelayedProgress:
+    """Callback that shows a bar on stderr, if that is a terminal, once half a second has passed.
 
-    Search and certificate follow each other: each fills the bar anew.
+    Parameters
+    ----------
+    description : str
+        What is being done.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, description: str) -> None:
         self._started = time.perf_counter()
         self._bar = Progress(
             TextColumn("{task.description}"),
@@ -28,17 +31,17 @@ class SearchProgress:
             console=Console(stderr=True),
             transient=True,
         )
-        self._task = self._bar.add_task("evaluating federations", total=None)
+        self._task = self._bar.add_task(description, total=None)
         self._shown = False
 
-    def __call__(self, evaluations: int, planned: int) -> None:
-        """Update the bar."""
+    def __call__(self, done: int, planned: int) -> None:
+        """Update the bar; `planned` is 0 while unknown. Searches and their certificates fill it anew."""
         if not self._shown and time.perf_counter() - self._started > DELAY and self._bar.console.is_terminal:
             self._bar.start()
             self._shown = True
-        self._bar.update(self._task, completed=evaluations, total=planned or None)
+        self._bar.update(self._task, completed=done, total=planned or None)
 
-    def __enter__(self) -> SearchProgress:
+    def __enter__(self) -> DelayedProgress:
         return self
 
     def __exit__(

@@ -12,7 +12,7 @@ import typer
 
 from fedsel import __version__
 from fedsel.cli import select_options as options
-from fedsel.cli.progress import SearchProgress
+from fedsel.cli.progress import DelayedProgress
 from fedsel.cli.select_output import to_json, to_text
 from fedsel.selection import GeometricSchedule, LogarithmicSchedule, Schedule
 from fedsel.selection.select import CertificateMode, SearchMethod, select
@@ -137,7 +137,7 @@ def select_command(
         mechanism=mechanism,
         noise_seed=noise_seed,
     )
-    with SearchProgress() as progress:
+    with DelayedProgress("evaluating federations") as progress:
         selection = select(
             pool,
             size,

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from fedsel.cli.progress import DelayedProgress
 from fedsel.errors import PoolError, SelectionError
 from fedsel.pool import Pool
 from fedsel.privacy.plan import Adjacency, Mechanism
@@ -192,8 +193,11 @@ def gather_pool(
             raise SelectionError(f"{given[0]} goes with --example only: releases carry their own privacy parameters")
         if not releases:
             raise SelectionError("give release files, a pool folder or --example; got none of them")
-        folder = len(releases) == 1 and releases[0].is_dir()
-        pool = Pool.load(releases[0]) if folder else Pool.open(releases, allow_mixed=allow_mixed)
+        if len(releases) == 1 and releases[0].is_dir():
+            pool = Pool.load(releases[0])
+        else:
+            with DelayedProgress("reading releases") as progress:
+                pool = Pool.open(releases, allow_mixed=allow_mixed, progress=progress)
     if schema is not None:
         difference = Schema.from_toml(schema).difference(pool.schema)
         if difference is not None:
