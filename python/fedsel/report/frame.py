@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,6 +15,7 @@ from fedsel.pool import Pool
 from fedsel.selection.constraints import Constraints, Ruleset, resolve
 from fedsel.selection.denoising import denoise
 from fedsel.selection.loss import FederationLoss
+from fedsel.selection.methods import available_threads
 from fedsel.selection.result import Selection
 
 WORK = 2_000_000_000
@@ -178,5 +178,5 @@ def frame(
         members=members,
         constraints=rules,
         ruleset=ruleset,
-        threads=len(os.sched_getaffinity(0)) if threads is None else threads,
+        threads=available_threads(threads),
     )

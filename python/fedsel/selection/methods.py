@@ -131,7 +131,11 @@ class Found:
 
 def available_threads(threads: int | None) -> int:
     """Return the given number of threads, or that of the processors this process may run on."""
-    return len(os.sched_getaffinity(0)) if threads is None else threads
+    if threads is not None:
+        return threads
+    if hasattr(os, "sched_getaffinity"):  # not on macOS and Windows
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def check_size(k: Any, pool: Pool) -> None:
