@@ -10,11 +10,14 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
+from sklearn.metrics import mutual_info_score
 
 from fedsel import FederationLoss, GeometricSchedule, _core, select
 from fedsel.datasets.example import load_example
 from fedsel.privacy.calibration import plan_noise
+from fedsel.selection import denoise
 
 SWAPS = 1_000
 
@@ -41,7 +44,7 @@ class NumpyLoss:
         self.row_starts = np.concatenate([[0], np.cumsum([r for r, _ in workload.shapes])[:-1]])
         self.column_starts = np.concatenate([[0], np.cumsum([c for _, c in workload.shapes])[:-1]])
         loss = FederationLoss(pool)
-        target, sensitive = pool.schema.target, loss.sensitive
+        target, sensitive = pool.schema.target, loss.sensitive[0]
         kind = [
             0 if {sensitive, target} == set(p) else 1 if sensitive in p else 3 if target in p else 2 for p in loss.pairs
         ]
@@ -98,6 +101,69 @@ def test_numpy_swaps(benchmark, pool):
     swaps = [(rng.choice(members), rng.choice(np.setdiff1d(np.arange(46), members))) for _ in range(SWAPS)]
     assert loss(sums) == pytest.approx(FederationLoss(pool)(members.tolist()), abs=1e-9)
     benchmark(lambda: [loss(sums - loss.counts[out] + loss.counts[in_]) for out, in_ in swaps])
+
+
+@pytest.mark.benchmark(group="one evaluation")
+@pytest.mark.parametrize("level", _core.levels())
+def test_fedsel_evaluation(benchmark, pool, level):
+    """Sums of five clients from scratch, then the loss: what the peers of this group do too."""
+    loss = FederationLoss(pool, level=level)
+    members = [3, 11, 20, 31, 45]
+    benchmark(loss.losses_of, np.array([members]))
+
+
+@pytest.mark.benchmark(group="one evaluation")
+def test_scikit_learn_evaluation(benchmark, pool):
+    members = [3, 11, 20, 31, 45]
+    weights = NumpyLoss(pool).weights
+    tables = [np.maximum(pool.table(t), 0) for t in range(len(pool.workload.sets))]
+
+    def evaluate():
+        information = [mutual_info_score(None, None, contingency=table[members].sum(axis=0)) for table in tables]
+        return np.array(information) / math.log(2) @ weights
+
+    benchmark(evaluate)
+
+
+@pytest.mark.benchmark(group="one evaluation")
+def test_pandas_evaluation(benchmark, pool):
+    """As the published method is written: a data frame a client and table, added up, probabilities cell by cell."""
+    schema, workload = pool.schema, pool.workload
+    members = [3, 11, 20, 31, 45]
+    weights = NumpyLoss(pool).weights
+    frames = {
+        (client, t): pd.DataFrame(
+            np.maximum(pool.table(t)[client], 0),
+            index=schema.labels(schema.names[i]),
+            columns=schema.labels(schema.names[j]),
+        )
+        for client in members
+        for t, (i, j) in enumerate(workload.sets)
+    }
+
+    def information(table):
+        total = table.to_numpy().sum()
+        rows, columns = table.sum(axis=1) / total, table.sum(axis=0) / total
+        result = 0.0
+        for x in table.index:
+            for y in table.columns:
+                p = table.loc[x, y] / total
+                if p > 0:
+                    result += p * math.log2(p / (rows[x] * columns[y]))
+        return result
+
+    def evaluate():
+        loss = 0.0
+        for t, weight in enumerate(weights):
+            table = frames[members[0], t]
+            for client in members[1:]:
+                table = table.add(frames[client, t], fill_value=0)
+            loss += weight * information(table)
+        return loss
+
+    value = benchmark.pedantic(evaluate, rounds=3, iterations=1)
+    clipped = denoise(pool, method="clip")
+    assert value == pytest.approx(FederationLoss(clipped)(members), abs=1e-9)
 
 
 @pytest.mark.benchmark(group="whole searches, k = 5")
