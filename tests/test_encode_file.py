@@ -86,7 +86,16 @@ def parquet(rows: int = 1, **columns: Any) -> bytes:
         ("a.csv", b"x,y\n1,a\n3,b\n", 'row 2: x: missing="error" but the value is 3, not among the categories 1, 2'),
         ("a.csv", b"x,y\n1,a\n,b\n", 'row 2: x: missing="error" but the value is missing'),
         ("a.csv", b'x,y\n1,a\n"",b\n', 'row 2: x: missing="error" but the value is missing'),
-        ("a.csv", b'x,y\n1,"' + b"a\n" * 3_000_000, "a row is longer than 1 MiB; is a quote left open?"),
+        (
+            "a.csv",
+            b'x,y\n1,"' + b"a\n" * 3_000_000,
+            "a row is longer than 1 MiB: is a quote left open, or are there too many columns?",
+        ),
+        (
+            "a.csv",
+            b"x,y" + b",more" * 400_000 + b"\n" + b"1,a" + b",more" * 400_000 + b"\n",
+            "a row is longer than 1 MiB: is a quote left open, or are there too many columns?",
+        ),
         ("a.csv", b"x,y\n" + b"1,a\n" * 300_000 + b"1,\xe9\n", "is not UTF-8 text (line 300002)"),
         ("a.csv.gz", gzip.compress(b"x,y\n1,a\n" * 9)[:-9], "unreadable"),
         ("a.parquet", b"x,y\n1,a\n", "is not a Parquet file"),

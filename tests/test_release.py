@@ -52,7 +52,7 @@ def test_exact_and_seeded_are_apart() -> None:
 def test_negative_counts_only_with_noise() -> None:
     counts = np.full(PAIRS.cells, -1, dtype=np.int64)
     assert sample(counts=counts).counts.min() == -1
-    with pytest.raises(ReleaseError, match="counts: an exact release has no negative count, got -1"):
+    with pytest.raises(ReleaseError, match=r"counts: an exact release has no negative count, got one$"):
         sample(counts=counts, plan=exact_plan())
 
 
@@ -97,12 +97,30 @@ def test_rows_need_a_public_schema_and_replace_one() -> None:
         ({"delta": float("nan")}, "delta: expected a number of"),
         ({"weights": (1, 1)}, "weights: expected 6, one per table, got 2"),
         ({"numerator": 2**63}, "noise scale: numerator and weights must be at most 2"),
+        ({"epsilon": 9e-10}, "epsilon must be between 1e-09 and"),
+        ({"epsilon": 1.1e6}, "epsilon must be between 1e-09 and"),
+        (
+            {"mechanism": "discrete-laplace", "accounting": "pure", "delta": 0.0, "numerator": 2**34},
+            r"noise scale: the widest noise must stay within 2\*\*39 records, got a scale of 1\.718e\+10",
+        ),
     ],
 )
 def test_plans_that_are_refused(changes: dict[str, Any], message: str) -> None:
     counts = sample().counts
     with pytest.raises(ReleaseError, match=message):
         sample(counts=counts, plan=gaussian(**changes))
+
+
+@pytest.mark.parametrize("count", [COUNT_BOUND + 4711, -COUNT_BOUND - 4711])
+def test_a_refusal_never_shows_a_count(count: int) -> None:
+    counts = np.zeros(PAIRS.cells, dtype=np.int64)
+    counts[7] = count
+    with pytest.raises(ReleaseError, match=r"counts: .* 2\*\*40, got one (below|above)") as caught:
+        sample(counts=counts)
+    assert str(abs(count)) not in str(caught.value)
+    counts[7] = -4711
+    with pytest.raises(ReleaseError, match=r"no negative count, got one$"):
+        sample(counts=counts, plan=exact_plan())
 
 
 def test_laplace_plan_is_accepted() -> None:

@@ -123,6 +123,23 @@ class AtomicFile:
         self.discard()
 
 
+def make_folder(folder: Path, *, error: type[FedselError] = FedselError) -> None:
+    """Make a folder, and those above it, unless it is there.
+
+    Raises
+    ------
+    FedselError
+        Of the given type, if the path or one above it is not a folder, or it cannot be made.
+    """
+    for path in (*reversed(folder.parents), folder):
+        if path.exists() and not path.is_dir():
+            raise error(f"{path}: is not a folder")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as failure:
+        raise error(f"{folder}: cannot be made: {_reason(failure)}") from None
+
+
 def sync_folder(folder: Path) -> None:
     """Force a folder's entries to the disk, where the system can."""
     if not hasattr(os, "O_DIRECTORY"):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -14,10 +14,11 @@ import numpy.typing as npt
 
 from fedsel.errors import FedselError, PoolError
 from fedsel.pool_builder import PoolBuilder, differences, some
+from fedsel.privacy.limits import COUNT_BOUND
 from fedsel.privacy.noise_tail import cell_variance
 from fedsel.privacy.plan import NoisePlan
 from fedsel.privacy.statement import PrivacyStatement, state
-from fedsel.release import COUNT_BOUND, Release, check_client_name, check_plan, check_round, check_rows, check_workload
+from fedsel.release import Release, check_client_name, check_plan, check_round, check_rows, check_workload
 from fedsel.schema import Schema
 from fedsel.tables import Workload
 
@@ -149,7 +150,13 @@ class Pool:
         return cls(**builder.finish())
 
     @classmethod
-    def open(cls, paths: Iterable[str | os.PathLike[str]], *, allow_mixed: bool = False) -> Pool:
+    def open(
+        cls,
+        paths: Iterable[str | os.PathLike[str]],
+        *,
+        allow_mixed: bool = False,
+        progress: Callable[[int, int], object] | None = None,
+    ) -> Pool:
         """Read release files, one after another, straight into the pool's array.
 
         Parameters
@@ -158,6 +165,8 @@ class Pool:
             One release file per client.
         allow_mixed : bool
             As in `from_releases`.
+        progress : callable, optional
+            Called after every file with (files read, files).
 
         Returns
         -------
@@ -175,8 +184,10 @@ class Pool:
         files = [Path(path) for path in paths]
         builder = PoolBuilder(len(files), allow_mixed=allow_mixed)
         reader = ReleaseReader()
-        for file in files:
+        for number, file in enumerate(files, start=1):
             builder.add(reader.read(file), source=str(file))
+            if progress is not None:
+                progress(number, len(files))
         return cls(**builder.finish())
 
     def save(self, folder: str | os.PathLike[str], *, overwrite: bool = False) -> None:

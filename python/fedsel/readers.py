@@ -19,6 +19,7 @@ BATCH_ROWS = 65_536
 # blocks ahead, which bounds the memory.
 _CSV_BLOCK = 1 << 20
 _HEADER_LIMIT = 1 << 20
+_LONG_ROW = f"a row is longer than {_CSV_BLOCK >> 20} MiB: is a quote left open, or are there too many columns?"
 _PARQUET_BUFFER = 1 << 20
 _PARQUET_MAGIC = b"PAR1"
 
@@ -171,6 +172,8 @@ def _csv_header(file: Any, source: str, delimiter: str) -> list[str]:
         raise DataError(f"{source}: is not UTF-8 text (byte {error.start})") from None
     if not text.strip(BLANKS):
         raise DataError(f"{source}: is empty")
+    if len(start) == _HEADER_LIMIT and not {"\n", "\r"} & set(text.lstrip(BLANKS)):
+        raise DataError(f"{source}: {_LONG_ROW}")
     lines = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
     try:
         header = next(line for line in lines if line)
@@ -182,7 +185,7 @@ def _csv_header(file: Any, source: str, delimiter: str) -> list[str]:
 def _csv_reason(error: Exception) -> str:
     text = _first_line(error)
     if "straddling" in text:
-        return f"a row is longer than {_CSV_BLOCK >> 20} MiB; is a quote left open?"
+        return _LONG_ROW
     if "UTF8" in text:
         return "is not UTF-8 text" + (f" (line {text.split('Row #')[1].split(':')[0]})" if "Row #" in text else "")
     return f"unreadable CSV file: {text}"

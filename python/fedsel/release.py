@@ -10,20 +10,14 @@ from typing import get_args
 import numpy as np
 import numpy.typing as npt
 
-from fedsel.errors import ReleaseError
+from fedsel.errors import PrivacyError, ReleaseError
+from fedsel.privacy.limits import COUNT_BOUND, MAX_CELLS, check_noise
 from fedsel.privacy.plan import Accounting, Adjacency, Mechanism, NoisePlan
 from fedsel.schema import Schema
 from fedsel.tables import Workload
 
-COUNT_BOUND = 2**40
-"""Largest magnitude of a count: far above any client's records, far enough below 2**63 to sum over every client."""
-
-MAX_CELLS = 2_000_000
-"""Most cells of a release, so that a hostile file cannot ask for more memory than a real one."""
-
 MAX_CLIENT_NAME = 200
 MAX_ROUND = 1_000_000
-MAX_SCALE_INTEGER = 2**62  # numerators and weights beyond this would not fit the double that states the scale
 
 
 def check_client_name(name: object) -> str:
@@ -61,8 +55,8 @@ def check_plan(plan: NoisePlan, tables: int) -> None:
     Raises
     ------
     ReleaseError
-        If a name is unknown, epsilon or delta is out of range, the parts contradict each other, or the number of
-        weights is not the number of tables.
+        If a name is unknown, epsilon or delta is out of range, the parts contradict each other, the number of weights
+        is not the number of tables, or the noise is too wide for the bound on counts.
     """
     for field, value, known in (
         ("mechanism", plan.mechanism, get_args(Mechanism)),
@@ -86,8 +80,10 @@ def check_plan(plan: NoisePlan, tables: int) -> None:
         raise ReleaseError(f"delta: pure accounting states delta = 0, got {plan.delta!r}")
     if len(plan.weights) != tables:
         raise ReleaseError(f"weights: expected {tables}, one per table, got {len(plan.weights)}")
-    if max(plan.numerator, *plan.weights) > MAX_SCALE_INTEGER:
-        raise ReleaseError("noise scale: numerator and weights must be at most 2**62")
+    try:
+        check_noise(plan)
+    except PrivacyError as error:
+        raise ReleaseError(str(error)) from None
 
 
 @dataclass(frozen=True, eq=False)
@@ -204,10 +200,11 @@ def _checked_counts(counts: npt.NDArray[np.int64], workload: Workload, *, exact:
         raise ReleaseError(f"counts: expected shape ({workload.cells},), got {counts.shape}")
     lowest, highest = int(counts.min()), int(counts.max())
     if lowest < -COUNT_BOUND or highest > COUNT_BOUND:
-        worst = lowest if lowest < -COUNT_BOUND else highest
-        raise ReleaseError(f"counts: expected between -2**40 and 2**40, got {worst}")
+        # never the count itself: it may be an exact one, and messages end up in logs
+        side = "below -2**40" if lowest < -COUNT_BOUND else "above 2**40"
+        raise ReleaseError(f"counts: expected between -2**40 and 2**40, got one {side}")
     if exact and lowest < 0:
-        raise ReleaseError(f"counts: an exact release has no negative count, got {lowest}")
+        raise ReleaseError("counts: an exact release has no negative count, got one")
     copy = counts.copy()
     copy.setflags(write=False)
     return copy

@@ -13,7 +13,8 @@ import numpy.typing as npt
 from fedsel.atomic_file import AtomicFile
 from fedsel.errors import FedselError, ReleaseError
 from fedsel.parquet_footer import Footer, read_footer
-from fedsel.release import COUNT_BOUND, Release
+from fedsel.privacy.limits import COUNT_BOUND
+from fedsel.release import Release
 from fedsel.release_consistency import ConsistencyCheck
 from fedsel.release_layout import COLUMNS, COUNT, LABEL_COLUMNS, LabelColumn, label_columns
 from fedsel.release_metadata import KEY, MAX_METADATA, MetadataReader, ReleaseHeader, shown, write_metadata

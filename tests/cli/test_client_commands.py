@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import os
 import re
 from collections.abc import Callable
@@ -140,6 +141,21 @@ def test_the_first_charge_must_fit_a_new_budget(run: Run) -> None:
     assert not Path("north.ledger").exists()
 
 
+@pytest.mark.skipif(not hasattr(os, "posix_fallocate"), reason="the system takes no room beforehand")
+def test_a_refused_release_leaves_no_ledger(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "posix_fallocate", full)
+        assert "No space left on device" in refused(release(run))
+        assert sorted(os.listdir()) == ["north.csv", "s.toml", "south.csv"]
+        arguments = ["release-all", "north.csv", "--schema", "s.toml", "--epsilon", "1", "-o", "all"]
+        assert "No space left on device" in refused(run(*arguments))
+        assert os.listdir("all") == []
+    assert release(run, "north", "--budget-epsilon", "2")[0] == 0
+
+
 def test_a_budget_cannot_be_changed_in_passing(run: Run) -> None:
     release(run)
     text = refused(release(run, "north", "--round", "2", "--force", "--budget-epsilon", "5"))
@@ -225,6 +241,20 @@ def test_public_sizes_are_released_under_replace_one_only(run: Run) -> None:
         (["--epsilon", "0"], "epsilon must be positive, got 0"),
         (["--epsilon", "-1"], "epsilon must be positive, got -1"),
         (["--epsilon", "nan"], "epsilon must be positive, got nan"),
+        (["--epsilon", "5e-324"], "epsilon must be between 1e-09 and 1e+06, or infinite (no noise), got 5e-324"),
+        (["--epsilon", "1e308"], "epsilon must be between 1e-09 and 1e+06, or infinite (no noise), got 1e+308"),
+        (
+            ["--epsilon", "1e-300", "--mechanism", "discrete-laplace"],
+            "epsilon must be between 1e-09 and 1e+06, or infinite (no noise), got 1e-300",
+        ),
+        (["--epsilon", "1e-160", "--accounting", "rdp"], "epsilon must be between 1e-09 and 1e+06"),
+        (["--budget-epsilon", "1e308"], "the budget's epsilon must be between 1e-09 and 1e+06, got 1e+308"),
+        (
+            ["--budget-epsilon", "1e6"],
+            "north.ledger: the deltas of a budget must add up to less than 1, got epsilon 1e+06, enough for 1,000,000 "
+            "releases with delta 1e-05: give --budget-delta, or less --budget-epsilon",
+        ),
+        (["--epsilon", "1e-9", "--budget-epsilon", "1e308"], "the budget's epsilon must be between 1e-09 and 1e+06"),
         (["--delta", "0"], "delta must be between 0 and 1 (exclusive), got 0"),
         (["--delta", "1"], "delta must be between 0 and 1 (exclusive), got 1"),
         (["--schema", "none.toml"], "none.toml"),

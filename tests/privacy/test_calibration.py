@@ -1,4 +1,5 @@
 import math
+import re
 import subprocess
 import sys
 import time
@@ -8,10 +9,13 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from fedsel.errors import PrivacyError
 from fedsel.privacy.calibration import certify, plan_noise
 from fedsel.privacy.plan import NoisePlan
+from fedsel.release import check_plan
 
 
 @pytest.mark.parametrize(
@@ -135,12 +139,94 @@ def test_refusals(options, message):
         plan_noise(arguments.pop("tables"), **arguments)
 
 
-@pytest.mark.parametrize("epsilon", [1e-6, 1e-3, 30.0, 1e3, 1e5])
+@pytest.mark.parametrize("options", [{}, {"mechanism": "discrete-laplace"}, {"accounting": "rdp"}])
+@pytest.mark.parametrize("epsilon", [5e-324, 1e-300, 1e-160, 9e-10, 1.1e6, 1e12, 1e300, 1e308])
+def test_epsilon_out_of_range_is_refused_at_once(epsilon, options):
+    message = f"epsilon must be between 1e-09 and 1e+06, or infinite (no noise), got {epsilon}"
+    with pytest.raises(PrivacyError, match=re.escape(message)):
+        plan_noise(55, epsilon=epsilon, **options)
+
+
+@pytest.mark.parametrize("epsilon", [1e-6, 1e-3, 30.0, 1e3, 1e6])
 @pytest.mark.parametrize("delta", [1e-300, 1e-5, 0.999])
 def test_extreme_budgets_still_give_valid_plans(epsilon, delta):
     plan = plan_noise(7, epsilon=epsilon, delta=delta)
     if plan.accounting == "exact":
         assert certify(plan) <= delta
+
+
+@pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
+@pytest.mark.parametrize("mechanism", ["discrete-gaussian", "discrete-laplace"])
+@pytest.mark.parametrize("tables", [1, 55, 2000, 100_000])
+@pytest.mark.parametrize("epsilon", [1e-9, 1e-8, 1e-7, 1e-6, 1e6])
+def test_every_plan_can_be_released_or_is_refused(epsilon, tables, mechanism, adjacency):
+    try:
+        plan = plan_noise(tables, epsilon=epsilon, mechanism=mechanism, adjacency=adjacency)
+    except PrivacyError as error:
+        refusal = str(error)
+    else:
+        check_plan(plan, tables)
+        return
+    assert refusal.startswith("noise scale: ")
+    assert epsilon < 1e-5
+
+
+@pytest.mark.parametrize("accounting", ["auto", "zcdp", "rdp"])
+@pytest.mark.parametrize("delta", [5e-324, 1e-5, 1 - 2**-53])
+@pytest.mark.parametrize("epsilon", [2e-8, 1e6])
+def test_the_ends_of_the_range(epsilon, delta, accounting):
+    plan = plan_noise(1, epsilon=epsilon, delta=delta, accounting=accounting)
+    assert plan.epsilon == epsilon
+    assert plan.numerator > 0
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (
+            {"mechanism": "discrete-laplace"},
+            r"the widest noise must stay within 2\*\*39 records, got a scale of 2e\+10",
+        ),
+        ({"delta": 1e-12}, r"noise scale: numerator and weights must be at most 2\*\*62"),
+        ({"epsilon": 1.0, "weights": [1] * 19 + [2**62 + 1]}, r"numerator and weights must be at most 2\*\*62"),
+        (
+            {"epsilon": 1.0, "mechanism": "discrete-laplace", "weights": [1] * 19 + [2**40]},
+            r"the widest noise must stay within 2\*\*39 records, got a scale of 1\.1e\+12",
+        ),
+    ],
+)
+def test_noise_that_no_release_can_carry(options, message):
+    with pytest.raises(PrivacyError, match=message):
+        plan_noise(20, **({"epsilon": 1e-9} | options))
+
+
+def hostile_integers():
+    return st.one_of(st.integers(1, 3), st.integers(1, 2**62), st.integers(0, 62).map(lambda power: 2**power))
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    mechanism=st.sampled_from(["discrete-gaussian", "discrete-laplace"]),
+    adjacency=st.sampled_from(["add-remove", "replace-one"]),
+    epsilon=st.one_of(st.floats(min_value=0, exclude_min=True), st.floats(1e-9, 1e6)),
+    delta=st.floats(0, 1),
+    numerator=hostile_integers(),
+    weights=st.lists(hostile_integers(), min_size=1, max_size=6),
+)
+def test_any_plan_is_certified_or_refused(mechanism, adjacency, epsilon, delta, numerator, weights):
+    plan = NoisePlan(mechanism, adjacency, epsilon, delta, numerator, tuple(weights), "zcdp")
+    try:
+        found = certify(plan)
+    except PrivacyError:
+        return
+    assert 0 <= found <= 1
+
+
+@pytest.mark.parametrize("epsilon", [1.1e6, 1e12, 1e308])
+def test_certify_refuses_an_epsilon_out_of_range(epsilon):
+    plan = replace(plan_noise(3, epsilon=1.0), epsilon=epsilon)
+    with pytest.raises(PrivacyError, match=r"epsilon must be at most 1e\+06 or infinite, got 1"):
+        certify(plan)
 
 
 def test_quick_and_light():

@@ -17,6 +17,7 @@ from fedsel.errors import BudgetError, ReleaseError
 from fedsel.privacy.client import release
 from fedsel.privacy.composition import Cost
 from fedsel.privacy.ledger import Ledger
+from fedsel.privacy.plan import NoisePlan
 from fedsel.release_file import read_release
 from release_samples import PUBLIC, SCHEMA, exact_plan, gaussian, marginals
 
@@ -61,11 +62,52 @@ def test_one_seed_gives_clients_and_rounds_their_own_noise() -> None:
         {"client": "south"},
         {"client": "north", "round": 2},
         {"client": "north", "seed": 8},
+        {"client": "north", "plan": gaussian(weights=(1,) * 5 + (2,))},
     ]
-    draws = [release(marginals(), SCHEMA, gaussian(), **{"seed": 7, **option}).counts for option in options]
-    for first in range(4):
+    draws = [
+        release(marginals(), SCHEMA, **{"plan": gaussian(), "seed": 7, **option}).counts[:-6] for option in options
+    ]
+    for first in range(len(draws)):
         for second in range(first):
             assert not np.array_equal(draws[first], draws[second])
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (gaussian(), gaussian(epsilon=2.0, numerator=21)),
+        (gaussian(), gaussian(weights=(2,) * 6)),
+        (
+            gaussian(),
+            gaussian(mechanism="discrete-laplace", accounting="pure", delta=0.0),
+        ),
+    ],
+)
+def test_one_seed_gives_plans_their_own_noise(first: NoisePlan, second: NoisePlan) -> None:
+    exact = marginals()
+    one, other = (
+        np.concatenate([release(exact, SCHEMA, plan, client=f"c{n}", seed=7).counts - exact.counts for n in range(40)])
+        for plan in (first, second)
+    )
+    assert one.size == 1760
+    # 1 / sqrt(1760) = 0.024 is the standard deviation of the correlation of independent noise; the seed is fixed
+    assert abs(np.corrcoef(one, other)[0, 1]) < 0.1
+
+
+def test_a_ledger_is_opened_right_before_its_charge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def open_ledger() -> Ledger:
+        return Ledger.open_or_create(tmp_path / "north.ledger", client="north", epsilon=1.0, delta=1e-5)
+
+    for changes in ({"plan": gaussian(5)}, {"round": 0}, {"seed": -1}, {"path": tmp_path / "none" / "north.parquet"}):
+        arguments: dict[str, Any] = {"plan": gaussian(), "client": "north", **changes}
+        with pytest.raises(ReleaseError):
+            release(marginals(), SCHEMA, ledger=open_ledger, **arguments)
+        assert os.listdir(tmp_path) == []
+    with pytest.raises(BudgetError, match="expected the ledger of client 'south', got that of 'north'"):
+        release(marginals(), SCHEMA, gaussian(), client="south", ledger=open_ledger)
+    release(marginals(), SCHEMA, gaussian(), client="north", ledger=open_ledger)
+    with open_ledger() as ledger:
+        assert len(ledger.charges) == 1
 
 
 def test_exact_release_needs_a_word_where_there_is_a_ledger(ledger: Ledger) -> None:
@@ -90,6 +132,10 @@ def test_public_rows() -> None:
     [
         ({"client": ""}, "client: a name must have"),
         ({"plan": gaussian(5)}, "weights: expected 6, one per table, got 5"),
+        (
+            {"plan": gaussian(mechanism="discrete-laplace", accounting="pure", delta=0.0, numerator=10**14)},
+            r"the widest noise must stay within 2\*\*39 records, got a scale of 1e\+14",
+        ),
         ({"round": 0}, "round: expected an integer"),
         ({"seed": -1}, "seed must not be negative, got -1"),
         ({"rows": 400}, "rows: the schema does not declare"),

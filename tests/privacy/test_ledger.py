@@ -243,6 +243,10 @@ def execute(path: Path, *statements: str) -> None:
     connection.close()
 
 
+def damaged_budget(path: Path, change: str) -> None:
+    execute(path, "PRAGMA ignore_check_constraints = 1", f"UPDATE ledger SET {change}")
+
+
 def cut(path: Path) -> None:
     path.write_bytes(path.read_bytes()[:5000])
 
@@ -261,6 +265,14 @@ def cut(path: Path) -> None:
         (lambda path: execute(path, "PRAGMA user_version = 0"), "expected a ledger of version 1, got version 0"),
         (lambda path: execute(path, "DELETE FROM ledger"), "expected a ledger, got one without a budget"),
         (lambda path: execute(path, "DROP TABLE ledger"), "the ledger cannot be used: no such table: ledger"),
+        (lambda path: damaged_budget(path, "epsilon = 'abc'"), "got damaged ones"),
+        (lambda path: damaged_budget(path, "delta = x'00'"), "got damaged ones"),
+        (lambda path: damaged_budget(path, "client = x'00'"), "got damaged ones"),
+        (lambda path: damaged_budget(path, "adjacency = 'none'"), "got damaged ones"),
+        (lambda path: damaged_budget(path, "created = x'00'"), "got damaged ones"),
+        (lambda path: damaged_budget(path, "epsilon = 9e999"), "the budget's epsilon must be a finite number above 0"),
+        (lambda path: damaged_budget(path, "epsilon = 1e7"), "the budget's epsilon must be between 1e-09 and 1e+06"),
+        (lambda path: damaged_budget(path, "delta = 1"), "the budget's delta must be at least 0 and below 1, got 1.0"),
         (cut, "damaged"),
     ],
 )
@@ -287,6 +299,56 @@ def test_a_damaged_entry_is_no_free_release(path: Path) -> None:
         pytest.raises(BudgetError, match="charge 1: expected epsilon and delta, got a damaged entry"),
     ):
         spend(ledger, round=2)
+
+
+@pytest.mark.parametrize(
+    ("table", "change"),
+    [
+        ("ledger", "epsilon = 'abc'"),
+        ("ledger", "delta = x'00'"),
+        ("charge", "epsilon = 'abc'"),
+        ("charge", "delta = ''"),
+    ],
+)
+def test_the_file_itself_keeps_texts_out_of_budgets_and_costs(path: Path, table: str, change: str) -> None:
+    with Ledger(path) as ledger:
+        spend(ledger, round=1)
+    with pytest.raises(sqlite3.IntegrityError, match="CHECK constraint failed"):
+        execute(path, f"UPDATE {table} SET {change}")
+
+
+@pytest.mark.parametrize(
+    ("change", "column"),
+    [
+        ("purpose = x'00'", "purpose: got a damaged entry (bytes)"),
+        ("charged = x'00'", "charged: got a damaged entry (bytes)"),
+        ("released = x'00'", "released: got a damaged entry (bytes)"),
+        ("mechanism = x'00'", "mechanism: got a damaged entry (bytes)"),
+        ("round = 'one'", "round: got a damaged entry (str)"),
+        ("epsilon = 'abc'", "epsilon: got a damaged entry (str)"),
+        ("private = 'yes'", "private: got a damaged entry (str)"),
+        ("delta = 2", "expected epsilon and delta, got a damaged entry: delta must be between 0 and 1, got 2.0"),
+    ],
+)
+def test_a_damaged_entry_is_named(path: Path, change: str, column: str) -> None:
+    with Ledger(path) as ledger:
+        spend(ledger, round=1)
+    execute(path, "PRAGMA ignore_check_constraints = 1", f"UPDATE charge SET {change}")
+    with Ledger(path) as ledger:
+        with pytest.raises(BudgetError) as caught:
+            _ = ledger.charges
+        assert str(caught.value) == f"{path}: charge 1: {column}"
+        with pytest.raises(BudgetError, match="damaged entry"):
+            spend(ledger, round=2)
+
+
+def test_a_ledger_that_drops_its_charges_charges_nothing(path: Path) -> None:
+    execute(path, "CREATE TRIGGER forget AFTER INSERT ON charge BEGIN DELETE FROM charge; END")
+    with (
+        Ledger(path) as ledger,
+        pytest.raises(BudgetError, match="expected charge 1 to be recorded, got a"),
+    ):
+        spend(ledger, round=1)
 
 
 def test_the_ledger_of_another_client_is_refused(path: Path) -> None:

@@ -45,7 +45,7 @@ def acs_command(
 
     Person files (5 to 400 MB a state) are downloaded once and kept.
     """
-    from fedsel.atomic_file import AtomicFile
+    from fedsel.atomic_file import AtomicFile, make_folder
     from fedsel.datasets.acs import CENSUS_URL, STATES, acs_schema, load_acs
 
     schema = acs_schema(task)
@@ -63,7 +63,7 @@ def acs_command(
     existing = [path for path in (out / "schema.toml", *paths.values()) if path.exists()]
     if existing and not force:
         raise DataError(f"{existing[0]} exists; use --force to replace it")
-    out.mkdir(parents=True, exist_ok=True)
+    make_folder(out, error=DataError)
     with AtomicFile(out / "schema.toml", overwrite=force, error=DataError) as file:
         file.publish(schema.to_toml().encode())
     for state, frame in rows:

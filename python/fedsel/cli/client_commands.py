@@ -121,18 +121,23 @@ def release_command(
     published = counted.rows if agreed.sizes == "public" and plan.adjacency == "replace-one" else None
     out.parent.mkdir(exist_ok=True)
     with ExitStack() as stack:
-        charged = None
-        if file is not None and budget is not None:
-            charged = Ledger.open_or_create(
+        charged: list[Ledger] = []
+
+        def open_ledger() -> Ledger:
+            assert file is not None
+            assert budget is not None
+            opened = Ledger.open_or_create(
                 file, client=name, epsilon=budget.epsilon, delta=budget.delta, adjacency=plan.adjacency
             )
-            stack.enter_context(charged)
+            charged.append(stack.enter_context(opened))
+            return opened
+
         release(
             counted.marginals,
             agreed,
             plan,
             client=name,
-            ledger=charged,
+            ledger=None if file is None else open_ledger,
             seed=noise_seed,
             round=round_,
             rows=published,
@@ -142,8 +147,8 @@ def release_command(
             non_private=non_private,
         )
         typer.echo(f"wrote      {out}")
-        if charged is not None:
-            typer.echo(f"remaining  {cost_text(charged.remaining)}")
+        for opened in charged:
+            typer.echo(f"remaining  {cost_text(opened.remaining)}")
 
 
 @ledger_app.command("show")

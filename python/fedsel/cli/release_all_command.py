@@ -293,24 +293,26 @@ def _release(
     from fedsel.privacy.ledger import Ledger
 
     with ExitStack() as stack:
-        ledger = None
-        if target.ledger is not None and account is not None:
-            budget = account.budget
-            ledger = stack.enter_context(
+
+        def open_ledger() -> Ledger:
+            assert target.ledger is not None
+            assert account is not None
+            return stack.enter_context(
                 Ledger.open_or_create(
                     target.ledger,
                     client=target.client,
-                    epsilon=budget.epsilon,
-                    delta=budget.delta,
+                    epsilon=account.budget.epsilon,
+                    delta=account.budget.delta,
                     adjacency=plan.adjacency,
                 )
             )
+
         release(
             counted.marginals,
             schema,
             plan,
             client=target.client,
-            ledger=ledger,
+            ledger=None if target.ledger is None else open_ledger,
             seed=seed,
             round=round_,
             rows=counted.rows if schema.sizes == "public" and plan.adjacency == "replace-one" else None,

@@ -124,6 +124,11 @@ def announce(
             # as many releases like this one as the epsilon allows
             releases = 1 if exact else max(1, int(Fraction(repr(epsilon)) / Fraction(repr(plan.epsilon))))
             budget_delta = float(Fraction(repr(plan.delta)) * releases)
+            if budget_delta >= 1:
+                raise BudgetError(
+                    f"{file}: the deltas of a budget must add up to less than 1, got epsilon {epsilon:g}, enough for "
+                    f"{releases:,} releases with delta {plan.delta:g}: give --budget-delta, or less --budget-epsilon"
+                )
         check_budget(epsilon, budget_delta)
         budget = left = Cost(epsilon, budget_delta)
         own = "" if budget_epsilon else ", this release's own"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import get_args
 
 from fedsel.errors import PrivacyError
@@ -29,13 +28,3 @@ def changed_cells(adjacency: Adjacency) -> int:
     if adjacency not in get_args(Adjacency):
         raise PrivacyError(f"adjacency must be one of {', '.join(get_args(Adjacency))}, got {adjacency!r}")
     return 1 if adjacency == "add-remove" else 2
-
-
-def l1_sensitivity(adjacency: Adjacency) -> float:
-    """L1 sensitivity of one table, in counts: 1 (add-remove) or 2 (replace-one)."""
-    return float(changed_cells(adjacency))
-
-
-def l2_sensitivity(adjacency: Adjacency) -> float:
-    """L2 sensitivity of one table, in counts: 1 (add-remove) or the root of 2 (replace-one)."""
-    return math.sqrt(changed_cells(adjacency))

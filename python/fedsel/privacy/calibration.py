@@ -13,6 +13,7 @@ from fedsel.errors import PrivacyError
 from fedsel.privacy import rdp
 from fedsel.privacy.adjacency import changed_cells
 from fedsel.privacy.lattice import discrete_gaussian_delta
+from fedsel.privacy.limits import check_epsilon, check_noise
 from fedsel.privacy.plan import Adjacency, Mechanism, NoisePlan
 
 DEFAULT_DELTA = 1e-5
@@ -41,7 +42,7 @@ def plan_noise(
     tables : int
         Number of tables released together.
     epsilon : float
-        Positive; infinity asks for a plan without noise.
+        Between 1e-9 and 1e6; infinity asks for a plan without noise.
     delta : float, optional
         Between 0 and 1, exclusive; 1e-5 if not given. The discrete Laplace mechanism needs none: 0 there.
     adjacency : {"add-remove", "replace-one"}
@@ -66,14 +67,29 @@ def plan_noise(
     Raises
     ------
     PrivacyError
-        If a parameter is out of range, or the exact accounting was asked for and is out of reach.
+        If a parameter is out of range, the exact accounting was asked for and is out of reach, or the noise would be
+        so wide that a noisy count might not fit a release.
     """
+    plan = _plan(tables, epsilon, delta, adjacency, mechanism, weights, accounting)
+    check_noise(plan)
+    return plan
+
+
+def _plan(
+    tables: int,
+    epsilon: float,
+    delta: float | None,
+    adjacency: Adjacency,
+    mechanism: Mechanism,
+    weights: Sequence[int] | None,
+    accounting: Literal["auto", "exact", "zcdp", "rdp"],
+) -> NoisePlan:
+    """Least noise within the guarantee, whether or not a release can carry it."""
     shape = _check_weights(tables, weights)
     cells = changed_cells(adjacency)
     _check_choice("mechanism", mechanism, get_args(Mechanism))
     _check_choice("accounting", accounting, ("auto", "exact", "zcdp", "rdp"))
-    if math.isnan(epsilon) or epsilon <= 0:
-        raise PrivacyError(f"epsilon must be positive, got {epsilon}")
+    check_epsilon(epsilon)
     if delta is not None and not (0 < delta < 1 or (delta == 0 and (mechanism != "discrete-gaussian"))):
         raise PrivacyError(f"delta must be between 0 and 1 (exclusive), got {delta}")
     if math.isinf(epsilon):
@@ -123,7 +139,8 @@ def certify(plan: NoisePlan) -> float:
     Raises
     ------
     PrivacyError
-        If epsilon is negative, or the weights make the lattice too long to be examined.
+        If epsilon is negative, or finite and above 1e6, or the noise is too wide or the weights too different to be
+        examined.
     """
     if not plan.epsilon >= 0:
         raise PrivacyError(f"epsilon must not be negative, got {plan.epsilon}")

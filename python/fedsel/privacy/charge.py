@@ -6,8 +6,10 @@ import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import NoneType
+from typing import Any
 
-from fedsel.errors import BudgetError
+from fedsel.errors import BudgetError, PrivacyError
 from fedsel.privacy.composition import Cost
 
 
@@ -50,6 +52,22 @@ class Charge:
     released: str | None
 
 
+_COLUMNS: dict[str, tuple[type, ...]] = {
+    "id": (int,),
+    "round": (int, NoneType),
+    "purpose": (str,),
+    "mechanism": (str,),
+    "adjacency": (str,),
+    "accounting": (str,),
+    "epsilon": (float,),
+    "delta": (float,),
+    "private": (int,),
+    "seeded": (int,),
+    "charged": (str,),
+    "released": (str, NoneType),
+}
+
+
 def read_charges(connection: sqlite3.Connection, path: Path) -> list[Charge]:
     """Read all entries, oldest first; `path` names the file in messages.
 
@@ -58,44 +76,24 @@ def read_charges(connection: sqlite3.Connection, path: Path) -> list[Charge]:
     BudgetError
         If an entry is damaged.
     """
-    rows = connection.execute(
-        "SELECT id, round, purpose, mechanism, adjacency, accounting, epsilon, delta, private, seeded, charged,"
-        " released FROM charge ORDER BY id"
-    ).fetchall()
+    rows = connection.execute(f"SELECT {', '.join(_COLUMNS)} FROM charge ORDER BY id").fetchall()
     charges = []
-    for (
-        number,
-        round_,
-        purpose,
-        mechanism,
-        adjacency,
-        accounting,
-        epsilon,
-        delta,
-        private,
-        seeded,
-        at,
-        released,
-    ) in rows:
+    for row in rows:
+        entry: dict[str, Any] = dict(zip(_COLUMNS, row, strict=True))
+        number = entry.pop("id")
+        # SQLite keeps any type in any column
+        for column, value in entry.items():
+            if not isinstance(value, _COLUMNS[column]):
+                kind = "nothing" if value is None else type(value).__name__
+                raise BudgetError(f"{path}: charge {number}: {column}: got a damaged entry ({kind})")
         try:
-            cost = Cost(epsilon, delta)
-        except (TypeError, ValueError):
-            raise BudgetError(f"{path}: charge {number}: expected epsilon and delta, got a damaged entry") from None
-        charges.append(
-            Charge(
-                number=number,
-                round=round_,
-                purpose=purpose,
-                mechanism=mechanism,
-                adjacency=adjacency,
-                accounting=accounting,
-                cost=cost,
-                private=bool(private),
-                seeded=bool(seeded),
-                charged=at,
-                released=released,
-            )
-        )
+            cost = Cost(entry.pop("epsilon"), entry.pop("delta"))
+        except PrivacyError as error:
+            raise BudgetError(
+                f"{path}: charge {number}: expected epsilon and delta, got a damaged entry: {error}"
+            ) from None
+        private, seeded = bool(entry.pop("private")), bool(entry.pop("seeded"))
+        charges.append(Charge(number=number, cost=cost, private=private, seeded=seeded, **entry))
     return charges
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
+from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -29,7 +31,7 @@ def release(
     plan: NoisePlan,
     *,
     client: str,
-    ledger: Ledger | None = None,
+    ledger: Ledger | Callable[[], Ledger] | None = None,
     seed: int | None = None,
     round: int = 1,
     rows: int | None = None,
@@ -54,11 +56,12 @@ def release(
         The noise and its guarantee, for as many tables as the workload has.
     client : str
         Name of the client.
-    ledger : Ledger, optional
-        Where to charge. Without one nothing is recorded, and nothing limits repeated releases.
+    ledger : Ledger or callable, optional
+        Where to charge, or what opens it: called right before the charge, so that a ledger yet to be made is not made
+        for a release that is refused. Without one nothing is recorded, and nothing limits repeated releases.
     seed : int, optional
-        Draw the noise from a seeded generator instead of the operating system: for experiments only. Clients and
-        rounds of one seed get independent noise. The release says that it was seeded.
+        Draw the noise from a seeded generator instead of the operating system: for experiments only. Clients, rounds
+        and plans of one seed get independent noise. The release says that it was seeded.
     round : int
         Round of the protocol, from 1.
     rows : int, optional
@@ -83,8 +86,8 @@ def release(
     BudgetError
         If the ledger refuses the charge; see `Ledger.spend`.
     """
-    if ledger is not None and ledger.client != client:
-        raise BudgetError(f"{ledger.path}: expected the ledger of client {client!r}, got that of {ledger.client!r}")
+    if isinstance(ledger, Ledger):
+        _check_owner(ledger, client)
     if seed is not None and seed < 0:
         raise ReleaseError(f"seed must not be negative, got {seed}")
     seeded = seed is not None and plan.mechanism != "none"
@@ -108,8 +111,11 @@ def release(
             size = len(encode_release(blank))
             output = stack.enter_context(AtomicFile(Path(path), overwrite=overwrite, reserve=size, error=ReleaseError))
         if ledger is not None:
+            if not isinstance(ledger, Ledger):
+                ledger = ledger()
+                _check_owner(ledger, client)
             stack.enter_context(ledger.spend(plan, PURPOSE, round, again=again, non_private=non_private, seeded=seeded))
-        result = _with_noise(blank, marginals, _entropy(seed, client, round))
+        result = _with_noise(blank, marginals, _entropy(seed, client, round, plan))
         if output is not None:
             output.publish(encode_release(result))
     return result
@@ -128,10 +134,17 @@ def _with_noise(blank: Release, marginals: Marginals, entropy: Entropy) -> Relea
     )
 
 
-def _entropy(seed: int | None, client: str, round: int) -> Entropy:
+def _check_owner(ledger: Ledger, client: str) -> None:
+    if ledger.client != client:
+        raise BudgetError(f"{ledger.path}: expected the ledger of client {client!r}, got that of {ledger.client!r}")
+
+
+def _entropy(seed: int | None, client: str, round: int, plan: NoisePlan) -> Entropy:
     if seed is None:
         return SystemEntropy()
-    # The same seed for all clients must not mean the same noise: it would cancel in differences between clients.
-    digest = hashlib.sha256(client.encode()).digest()
+    # The same seed for all clients must not mean the same noise: it would cancel in differences between clients. Nor
+    # for all plans: noise at two scales from the same words is almost proportional, and two releases give the counts.
+    identity = json.dumps([client, plan.mechanism, int(plan.numerator), [int(weight) for weight in plan.weights]])
+    digest = hashlib.sha256(identity.encode()).digest()
     words = [int.from_bytes(digest[start : start + 4], "little") for start in range(0, 16, 4)]
     return SeededEntropy(np.random.SeedSequence([seed, round, *words]))

@@ -34,11 +34,13 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
+from fractions import Fraction
 
 import numpy as np
 import numpy.typing as npt
 
 from fedsel.errors import PrivacyError
+from fedsel.privacy.limits import LARGEST_EPSILON
 
 WINDOW = 9.0
 """Half width of the window on S, in its standard deviations."""
@@ -67,7 +69,7 @@ def discrete_gaussian_delta(epsilon: float, *, numerator: int, weights: Sequence
     Parameters
     ----------
     epsilon : float
-        At least 0.
+        At least 0, at most 1e6 or infinite.
     numerator : int
         P; table t has sigma_t^2 = P / w_t.
     weights : sequence of int
@@ -85,13 +87,15 @@ def discrete_gaussian_delta(epsilon: float, *, numerator: int, weights: Sequence
     Raises
     ------
     PrivacyError
-        If epsilon is negative, or the lattice is too long to be examined: the noise is wider than about 10^7 counts, or
-        the weights have many different large values.
+        If epsilon is out of range, or the lattice is too long to be examined: the noise is wider than about 10^7
+        counts, or the weights have many different large values.
     """
     if not epsilon >= 0:
         raise PrivacyError(f"epsilon must not be negative, got {epsilon}")
     if math.isinf(epsilon):
         return 0.0
+    if epsilon > LARGEST_EPSILON:
+        raise PrivacyError(f"epsilon must be at most {LARGEST_EPSILON:g} or infinite, got {epsilon}")
     divisor = math.gcd(*weights)
     groups = sorted((w // divisor, n * changed_cells) for w, n in Counter(weights).items())
     if divisor > numerator << 40:
@@ -103,7 +107,7 @@ def discrete_gaussian_delta(epsilon: float, *, numerator: int, weights: Sequence
     spread = math.sqrt(total / kappa)  # standard deviation of S, up to discreteness; its sub-Gaussian parameter exactly
 
     # Losses above epsilon start at `first`; m tilts the window so that it starts near the centre of S.
-    threshold = epsilon / kappa - total / 2
+    threshold = Fraction(epsilon) * numerator / divisor - Fraction(total, 2)  # may need more digits than a float has
     m = max(0, round(threshold / total))
     first = math.floor(threshold) + 1 - m * total
     last = max(math.ceil(WINDOW * spread), abs(first))

@@ -16,6 +16,7 @@ from fedsel.errors import BudgetError
 from fedsel.privacy import ledger_file
 from fedsel.privacy.charge import Charge, private_costs, read_charges
 from fedsel.privacy.composition import Accountant, Cost, SequentialComposition
+from fedsel.privacy.limits import LARGEST_EPSILON, LEAST_EPSILON
 from fedsel.privacy.plan import Adjacency, NoisePlan
 from fedsel.release import check_client_name, check_round
 
@@ -43,7 +44,7 @@ class Ledger:
     Raises
     ------
     BudgetError
-        If there is no such file, it is not a ledger of a known version, or it is another client's.
+        If there is no such file, it is not a ledger of a known version, it is damaged, or it is another client's.
     """
 
     def __init__(
@@ -64,6 +65,14 @@ class Ledger:
                 ).fetchone()
             if row is None:
                 raise BudgetError(f"{self.path}: expected a ledger, got one without a budget")
+            if [type(value) for value in row] != [str, str, float, float, str] or row[1] not in get_args(Adjacency):
+                raise BudgetError(
+                    f"{self.path}: expected a ledger with client, adjacency, epsilon, delta and date, got damaged ones"
+                )
+            try:
+                check_budget(row[2], row[3])
+            except BudgetError as error:
+                raise BudgetError(f"{self.path}: {error}") from None
             self.client: str = row[0]
             self.adjacency: str = row[1]
             self.budget = Cost(row[2], row[3])
@@ -95,7 +104,7 @@ class Ledger:
         client : str
             Whose ledger it is.
         epsilon, delta : float
-            The client's whole budget: finite epsilon above 0, delta of [0, 1). It cannot be changed later.
+            The client's whole budget: epsilon between 1e-9 and 1e6, delta of [0, 1). It cannot be changed later.
         adjacency : {"add-remove", "replace-one"}
             What the budget protects; charges of the other adjacency are refused, since their costs do not add up.
         accountant, timeout
@@ -252,7 +261,10 @@ class Ledger:
                     _now(),
                 ),
             ).lastrowid
-            charge = next(entry for entry in read_charges(self._connection, self.path) if entry.number == number)
+            recorded = [entry for entry in read_charges(self._connection, self.path) if entry.number == number]
+            if not recorded:
+                raise BudgetError(f"{self.path}: expected charge {number} to be recorded, got a ledger that drops it")
+            charge = recorded[0]
         yield charge
         with ledger_file.transaction(self._connection, self.path):
             self._connection.execute("UPDATE charge SET released = ? WHERE id = ?", (_now(), charge.number))
@@ -302,15 +314,19 @@ class Ledger:
 
 
 def check_budget(epsilon: float, delta: float) -> None:
-    """Refuse a budget that bounds nothing.
+    """Refuse a budget that bounds nothing, or is too small for any release.
 
     Raises
     ------
     BudgetError
-        If epsilon is not a finite number above 0, or delta not of [0, 1).
+        If epsilon is not between 1e-9 and 1e6, or delta not of [0, 1).
     """
     if not (epsilon > 0 and math.isfinite(epsilon)):
         raise BudgetError(f"the budget's epsilon must be a finite number above 0, got {epsilon}")
+    if not LEAST_EPSILON <= epsilon <= LARGEST_EPSILON:
+        raise BudgetError(
+            f"the budget's epsilon must be between {LEAST_EPSILON:g} and {LARGEST_EPSILON:g}, got {epsilon}"
+        )
     if not 0 <= delta < 1:
         raise BudgetError(f"the budget's delta must be at least 0 and below 1, got {delta}")
 

@@ -19,8 +19,8 @@ SCHEMA = (
         only INTEGER PRIMARY KEY CHECK (only = 1),
         client TEXT NOT NULL,
         adjacency TEXT NOT NULL,
-        epsilon REAL NOT NULL CHECK (epsilon > 0),
-        delta REAL NOT NULL CHECK (delta >= 0 AND delta < 1),
+        epsilon REAL NOT NULL CHECK (typeof(epsilon) = 'real' AND epsilon > 0),
+        delta REAL NOT NULL CHECK (typeof(delta) = 'real' AND delta >= 0 AND delta < 1),
         created TEXT NOT NULL
     )
     """,
@@ -32,8 +32,8 @@ SCHEMA = (
         mechanism TEXT NOT NULL,
         adjacency TEXT NOT NULL,
         accounting TEXT NOT NULL,
-        epsilon REAL NOT NULL,
-        delta REAL NOT NULL,
+        epsilon REAL NOT NULL CHECK (typeof(epsilon) = 'real'),
+        delta REAL NOT NULL CHECK (typeof(delta) = 'real'),
         numerator TEXT NOT NULL,
         weights TEXT NOT NULL,
         private INTEGER NOT NULL CHECK (private IN (0, 1)),

@@ -10,38 +10,14 @@ from __future__ import annotations
 import math
 
 
-def closed_form_sigma(tables: int, *, epsilon: float, delta: float, sensitivity: float = 1.0) -> float:
-    """Noise scale from Renyi accounting with the classic conversion, minimised over real orders.
-
-    The calibration of proactive client selection (arXiv 2605.20975): epsilon(alpha) = M alpha D^2 / (2 sigma^2) plus
-    log(1 / delta) / (alpha - 1).
-
-    Parameters
-    ----------
-    tables : int
-        M, tables with equal noise.
-    epsilon, delta : float
-        The guarantee wanted.
-    sensitivity : float
-        D, L2 sensitivity of one table in counts.
-
-    Returns
-    -------
-    float
-        sigma, in counts.
-    """
-    return math.sqrt(tables) * sensitivity / classic_distance(epsilon, delta)
-
-
 def classic_distance(epsilon: float, delta: float) -> float:
-    """Largest mu for which mu^2 / 2 + mu sqrt(2 log(1 / delta)) is at most epsilon."""
+    """Largest mu that Renyi accounting with the classic conversion allows, minimised over real orders.
+
+    The calibration of proactive client selection (arXiv 2605.20975): the least over alpha of alpha mu^2 / 2 plus
+    log(1 / delta) / (alpha - 1), which is mu^2 / 2 + mu sqrt(2 log(1 / delta)), is at most epsilon.
+    """
     log_term = -2 * math.log(delta)
     return 2 * epsilon / (math.sqrt(log_term) + math.sqrt(log_term + 2 * epsilon))
-
-
-def renyi_epsilon(order: float, distance: float) -> float:
-    """Renyi divergence of the given order, in nats, between neighbours at distance mu in units of the noise."""
-    return order * distance * distance / 2
 
 
 def zcdp_delta(epsilon: float, rho: float) -> float:
