@@ -17,7 +17,9 @@ from sklearn.metrics import mutual_info_score
 from fedsel import FederationLoss, GeometricSchedule, _core, select
 from fedsel.datasets.example import load_example
 from fedsel.privacy.calibration import plan_noise
-from fedsel.selection import denoise
+from fedsel.selection import denoise, methods
+from fedsel.selection.constraints import Ruleset
+from fedsel.selection.methods import Effort, Task
 
 SWAPS = 1_000
 
@@ -71,25 +73,11 @@ class NumpyLoss:
 @pytest.mark.benchmark(group="1,000 swap evaluations")
 @pytest.mark.parametrize("level", _core.levels())
 def test_fedsel_swaps(benchmark, pool, level):
-    loss = FederationLoss(pool, level=level)
-
-    def run():
-        return _core.anneal(
-            loss.model,
-            5,
-            temperatures=[0.01],
-            evaluations_per_level=SWAPS,
-            max_evaluations=SWAPS + 1,
-            chains=1,
-            keep=1,
-            threads=1,
-            seed=0,
-            initial_states=[],
-            time_limit=math.inf,
-            progress=None,
-        )
-
-    assert benchmark(run)["evaluations"] == SWAPS + 1
+    task = Task.of(FederationLoss(pool, level=level), 5, Ruleset((), (), ()))
+    one_level = GeometricSchedule(initial=0.01, final=0.01, evaluations_per_level=SWAPS)
+    effort = Effort(seed=0, threads=1, time_limit=math.inf, keep=1, progress=None)
+    found = benchmark(methods.anneal, task, effort, schedule=one_level, chains=1)
+    assert found.evaluations == SWAPS + 1
 
 
 @pytest.mark.benchmark(group="1,000 swap evaluations")
