@@ -37,7 +37,7 @@ def test_nothing_is_replaced_unasked(tmp_path):
 def test_too_many_rows_are_refused(tmp_path):
     result = run(tmp_path / "new", "--clients", "WY", "--rows", 99999999999999999)
     assert result.exit_code == 2
-    assert "less than or equal to 10000000" in " ".join(result.output.split())
+    assert "10000000" in result.output  # typer words the rest differently over versions
     assert not (tmp_path / "new").exists()
 
 
