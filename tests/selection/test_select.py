@@ -355,3 +355,10 @@ def test_names_of_any_script():
     named = replace(pool, clients=("Zürich", "東京", "مستشفى"))
     assert set(select(named, 3).names) == set(named.clients)
     assert "東京" in select(named, 1, constraints=Constraints(include=("東京",))).names
+
+
+def test_a_size_that_ran_out_of_time_is_not_called_complete():
+    pool = made_pool(2, clients=40, domain=[9, 10, 8, 2])
+    found = select(pool, (20, 21), search="exhaustive", time_limit=0.1)
+    assert found.stop_reason == "time limit"
+    assert [size.certificate for size in found.sizes] == ["none", "none"]

@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from operator import index
 from typing import Literal, get_args
 
@@ -141,9 +142,8 @@ def select(
     outcomes: list[_Outcome] = []
     for size in range(low, high + 1):
         task = Task.of(loss, size, ruleset)
-        outcomes.append(
-            _solve(task, method, certificate, lambda: effort(high + 1 - size), schedule, chains, starts)  # noqa: B023
-        )
+        share = partial(effort, high + 1 - size)
+        outcomes.append(_solve(task, method, certificate, share, schedule, chains, starts))
         if outcomes[-1].stop_reason == "interrupted":
             break
     best = min(outcomes, key=lambda outcome: (outcome.loss, outcome.task.k))
@@ -155,7 +155,7 @@ def select(
         search_seconds=sum(outcome.found.seconds for outcome in outcomes),
         certificate_seconds=sum(outcome.proof.seconds for outcome in outcomes if outcome.proof),
         wall_seconds=time.perf_counter() - started,
-        stop_reason=outcomes[-1].stop_reason,
+        stop_reason=_first_stop([outcome.stop_reason for outcome in outcomes]),
         sizes=sizes,
         smallest=within[0] if within else None,
         denoise=resolve_method(pool, denoise_method),
@@ -165,6 +165,11 @@ def select(
             *_noise_notes(pool, best.members),
         ),
     )
+
+
+def _first_stop(reasons: Sequence[StopReason]) -> StopReason:
+    """Return why the sizes' searches did not all complete, if one did not."""
+    return next((reason for reason in reasons if reason != "completed"), "completed")
 
 
 def _rounding_notes(loss: FederationLoss) -> list[str]:
@@ -244,8 +249,6 @@ def _solve(
 ) -> _Outcome:
     if method == "exhaustive":
         found = methods.enumerate_all(task, effort())
-        if not found.best:
-            raise SelectionError("the time limit ended the search before one federation was evaluated")
     elif method == "anneal":
         found = methods.anneal(task, effort(), schedule=schedule, chains=chains, starts=starts)
     elif method == "descent":
