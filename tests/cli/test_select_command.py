@@ -214,3 +214,22 @@ def test_bad_rules_are_one_line_and_exit_2(capsys, monkeypatch, release_files, f
     assert error.startswith("error: ")
     assert message in error
     assert error.count("\n") == 1
+
+
+def test_the_precision_of_tables_is_part_of_the_release(tmp_path):
+    assert run("example", tmp_path / "demo", "--clients", "WY,RI", "--rows", 500).exit_code == 0
+    schema = tmp_path / "demo" / "schema.toml"
+    for client, precision in (("WY", "loss"), ("RI", "loss"), ("WY", "equal")):
+        out = tmp_path / f"{client}-{precision}.parquet"
+        data = tmp_path / "demo" / f"{client}.csv"
+        result = run(
+            *("release", data, "--schema", schema, "--client", client, "--epsilon", 1, "-o", out, "--no-ledger"),
+            *("--precision", precision),
+        )
+        assert result.exit_code == 0, result.output
+    agreed = run("select", tmp_path / "WY-loss.parquet", tmp_path / "RI-loss.parquet", "-k", 1, "--json")
+    assert agreed.exit_code == 0, agreed.output
+    mixed = run("select", tmp_path / "WY-equal.parquet", tmp_path / "RI-loss.parquet", "-k", 1)
+    assert mixed.exit_code != 0
+    example = run("select", "--example", "acs-income", "-k", 2, "--precision", "loss", "--noise-seed", 1, "--json")
+    assert json.loads(example.stdout)["privacy"]["epsilon_max"] == 1.0

@@ -25,6 +25,8 @@ from fedsel.cli.release_options import (
     NoiseSeedOption,
     NoLedgerOption,
     NonPrivateOption,
+    PrecisionChoice,
+    PrecisionOption,
     RoundOption,
     SchemaOption,
 )
@@ -60,6 +62,7 @@ def release_command(
     adjacency: AdjacencyOption = AdjacencyChoice.add_remove,
     mechanism: MechanismOption = MechanismChoice.discrete_gaussian,
     accounting: AccountingOption = AccountingChoice.auto,
+    precision: PrecisionOption = PrecisionChoice.equal,
     round_: RoundOption = 1,
     ledger: Annotated[
         Path | None,
@@ -89,6 +92,7 @@ def release_command(
     from fedsel.privacy.client import release
     from fedsel.privacy.ledger import Ledger
     from fedsel.schema import Schema
+    from fedsel.selection.precision import table_precisions
     from fedsel.tables import Workload
 
     name = client_name(client)
@@ -101,6 +105,7 @@ def release_command(
         adjacency=adjacency.value,
         mechanism=mechanism.value,
         accounting=accounting.value,
+        weights=table_precisions(agreed, workload, precision=precision.value),
     )
     check_consent(plan, non_private=non_private)
     if no_ledger and (ledger is not None or budget_epsilon is not None or budget_delta is not None):

@@ -35,6 +35,7 @@ def fidelity_command(
     accounting: Annotated[
         Literal["exact", "zcdp", "rdp"], typer.Option(help="Calibration; rdp is the paper's.")
     ] = "exact",
+    precision: Annotated[Literal["equal", "loss"], typer.Option(help="How the tables share the noise.")] = "equal",
     federations: Annotated[int, typer.Option(min=3, help="Random federations of each size.")] = 1000,
     draws: Annotated[int, typer.Option(min=2, help="Noise draws.")] = 20,
     seed: Annotated[int, typer.Option(min=0, help="Seed of federations, noise and thinning.")] = 0,
@@ -67,6 +68,7 @@ def fidelity_command(
             sizes=k or (5, 10, 15),
             epsilons=epsilon or (3.0, 1.0, 0.3, 0.1, 0.05),
             accounting=accounting,
+            precision=precision,
             federations=federations,
             draws=draws,
             seed=seed + 1000 * thinning,

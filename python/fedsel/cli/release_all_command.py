@@ -26,6 +26,8 @@ from fedsel.cli.release_options import (
     NoiseSeedOption,
     NoLedgerOption,
     NonPrivateOption,
+    PrecisionChoice,
+    PrecisionOption,
     RoundOption,
     SchemaOption,
 )
@@ -77,6 +79,7 @@ def release_all_command(
     adjacency: AdjacencyOption = AdjacencyChoice.add_remove,
     mechanism: MechanismOption = MechanismChoice.discrete_gaussian,
     accounting: AccountingOption = AccountingChoice.auto,
+    precision: PrecisionOption = PrecisionChoice.equal,
     round_: RoundOption = 1,
     no_ledger: NoLedgerOption = False,
     budget_epsilon: BudgetEpsilonOption = None,
@@ -101,6 +104,7 @@ def release_all_command(
     from fedsel.privacy.calibration import plan_noise
     from fedsel.privacy.composition import Cost
     from fedsel.schema import Schema
+    from fedsel.selection.precision import table_precisions
     from fedsel.tables import Workload
 
     agreed = Schema.from_toml(schema)
@@ -112,6 +116,7 @@ def release_all_command(
         adjacency=adjacency.value,
         mechanism=mechanism.value,
         accounting=accounting.value,
+        weights=table_precisions(agreed, workload, precision=precision.value),
     )
     check_consent(plan, non_private=non_private)
     if no_ledger and (budget_epsilon is not None or budget_delta is not None):

@@ -36,6 +36,13 @@ class AccountingChoice(StrEnum):
     rdp = "rdp"
 
 
+class PrecisionChoice(StrEnum):
+    """How the tables share the noise."""
+
+    equal = "equal"
+    loss = "loss"
+
+
 SchemaOption = Annotated[
     Path, typer.Option("--schema", help="The schema (TOML) that all clients agreed on.", show_default=False)
 ]
@@ -70,6 +77,14 @@ AccountingOption = Annotated[
     AccountingChoice,
     typer.Option(
         help="How the noise is calibrated: auto and exact give the least; zcdp and rdp are for comparison.",
+        rich_help_panel=PRIVACY,
+    ),
+]
+PrecisionOption = Annotated[
+    PrecisionChoice,
+    typer.Option(
+        help="How the tables share the noise: equal, or less on those that the federation loss weighs most. "
+        "All clients must agree.",
         rich_help_panel=PRIVACY,
     ),
 ]

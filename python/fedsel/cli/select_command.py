@@ -44,6 +44,7 @@ def select_command(
     delta: options.Delta = None,
     adjacency: options.AdjacencyOption = None,
     mechanism: options.MechanismOption = None,
+    precision: options.PrecisionOption = None,
     noise_seed: options.NoiseSeed = None,
     weights: options.Weights = None,
     sensitive: options.SensitiveOption = None,
@@ -135,6 +136,7 @@ def select_command(
         delta=delta,
         adjacency=adjacency,
         mechanism=mechanism,
+        precision=precision,
         noise_seed=noise_seed,
     )
     with DelayedProgress("evaluating federations") as progress:

@@ -15,6 +15,7 @@ from fedsel.privacy.plan import Adjacency, Mechanism
 from fedsel.schema import Schema
 from fedsel.selection import ClientAttributes, Constraints, LossWeights, Quota
 from fedsel.selection.denoising import DenoiseMethod
+from fedsel.selection.precision import Precision, table_precisions
 from fedsel.selection.weights import PRESETS
 
 _CANDIDATES = "Candidates"
@@ -72,6 +73,14 @@ MechanismOption = Annotated[
     typer.Option(
         "--mechanism",
         help="Example only: noise of the releases. (default: discrete-gaussian)",
+        rich_help_panel=_CANDIDATES,
+    ),
+]
+PrecisionOption = Annotated[
+    Precision | None,
+    typer.Option(
+        "--precision",
+        help="Example only: how tables share the noise; loss gives less to those it weighs most. (default: equal)",
         rich_help_panel=_CANDIDATES,
     ),
 ]
@@ -165,6 +174,7 @@ def gather_pool(
     delta: float | None,
     adjacency: Adjacency | None,
     mechanism: Mechanism | None,
+    precision: Precision | None,
     noise_seed: int | None,
 ) -> Pool:
     """Read the releases or a pool folder, or let the embedded example's clients release.
@@ -181,12 +191,13 @@ def gather_pool(
         "--delta": delta,
         "--adjacency": adjacency,
         "--mechanism": mechanism,
+        "--precision": precision,
         "--noise-seed": noise_seed,
     }
     if example is not None:
         if releases:
             raise SelectionError(f"give either --example or release files, got both: {example} and {releases[0]}")
-        pool = _example_pool(example, epsilon, delta, adjacency, mechanism, noise_seed)
+        pool = _example_pool(example, epsilon, delta, adjacency, mechanism, precision, noise_seed)
     else:
         given = [name for name, value in privacy.items() if value is not None]
         if given:
@@ -211,6 +222,7 @@ def _example_pool(
     delta: float | None,
     adjacency: Adjacency | None,
     mechanism: Mechanism | None,
+    precision: Precision | None,
     noise_seed: int | None,
 ) -> Pool:
     from fedsel.datasets.example import load_example
@@ -223,6 +235,7 @@ def _example_pool(
         delta=delta,
         adjacency=adjacency or "add-remove",
         mechanism=mechanism or "discrete-gaussian",
+        weights=table_precisions(example.schema, example.workload, precision=precision or "equal"),
     )
     return example.pool(plan, seed=noise_seed)
 

@@ -17,6 +17,7 @@ from fedsel.privacy.plan import Accounting, NoisePlan
 from fedsel.schema import Schema
 from fedsel.selection.denoising import DenoiseMethod, denoise
 from fedsel.selection.loss import FederationLoss
+from fedsel.selection.precision import Precision, table_precisions
 from fedsel.selection.select import select
 from fedsel.tables import Workload
 
@@ -99,6 +100,7 @@ def fidelity(
     epsilons: Sequence[float] = (3.0, 1.0, 0.3, 0.1, 0.05),
     delta: float = 1e-5,
     accounting: Accounting = "exact",
+    precision: Precision = "equal",
     methods: Sequence[DenoiseMethod] = METHODS,
     federations: int = 1000,
     draws: int = 20,
@@ -117,6 +119,8 @@ def fidelity(
         Delta of each client.
     accounting : {"exact", "zcdp", "rdp"}
         Calibration of the noise; ``rdp`` is that of PCS (arXiv 2605.20975).
+    precision : {"equal", "loss"}
+        How the tables share the noise; see `fedsel.selection.precision`.
     federations : int
         Random federations of each size.
     draws : int
@@ -140,7 +144,13 @@ def fidelity(
     true = {k: true_loss.losses_of(drawn[k], threads=threads) for k in sizes}
     best = {k: _best_known(truth, k, threads) for k in sizes}
     for epsilon in epsilons:
-        plan = plan_noise(len(workload.sets), epsilon=epsilon, delta=delta, accounting=accounting)  # type: ignore[arg-type]
+        plan = plan_noise(
+            len(workload.sets),
+            epsilon=epsilon,
+            delta=delta,
+            accounting=accounting,  # type: ignore[arg-type]
+            weights=table_precisions(truth.schema, workload, precision=precision),
+        )
         for method in methods:
             results: dict[int, list[tuple[float, float, float]]] = {k: [] for k in sizes}
             started = time.perf_counter()

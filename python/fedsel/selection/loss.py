@@ -44,8 +44,8 @@ def active_sensitive(schema: Schema, sensitive: Sensitive) -> tuple[str, ...]:
     return names
 
 
-def _component(pair: tuple[str, str], sensitive: tuple[str, ...], target: str) -> int | None:
-    """Position of the pair's sum among the components; None for two active sensitive attributes, which no sum holds."""
+def component_of(pair: tuple[str, str], sensitive: tuple[str, ...], target: str) -> int | None:
+    """Return the position of a pair's sum among the components; None for two active sensitive attributes."""
     guarded = sum(name in sensitive for name in pair)
     if guarded == 2:
         return None
@@ -94,7 +94,7 @@ class FederationLoss:
         position = {members: t for t, members in enumerate(workload.sets) if len(members) == 2}
         pairs = [(i, j) for i in range(len(names)) for j in range(i + 1, len(names))]
         assert schema.target is not None  # active_sensitive has checked
-        kinds = [_component((names[i], names[j]), self.sensitive, schema.target) for i, j in pairs]
+        kinds = [component_of((names[i], names[j]), self.sensitive, schema.target) for i, j in pairs]
         pairs = [pair for pair, kind in zip(pairs, kinds, strict=True) if kind is not None]
         components = [kind for kind in kinds if kind is not None]
         missing = [pair for pair in pairs if pair not in position]
