@@ -37,5 +37,9 @@ class SelectionError(FedselError):
     """A search was asked for something it cannot do."""
 
 
+class InfeasibleError(SelectionError):
+    """No federation keeps all constraints."""
+
+
 class MissingExtraError(FedselError):
     """An optional dependency is not installed; the message names the extra that brings it."""

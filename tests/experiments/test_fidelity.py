@@ -98,3 +98,17 @@ def test_the_example_is_the_truth():
     schema, workload, clients, counts = example_counts()
     assert (schema, clients) == (load_example().schema, load_example().clients)
     assert counts.shape == (46, workload.cells)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"sizes": (0,)}, "k = 0 must be between 1 and 5, got 0"),
+        ({"sizes": (6,)}, "k = 6 must be between 1 and 5, got 6"),
+        ({"sizes": (2,), "epsilons": (float("inf"),)}, "epsilons must be positive and finite"),
+    ],
+)
+def test_what_cannot_be_measured_is_refused(options, message):
+    truth = made_pool(1, clients=6, domain=[3, 4, 2], low=0)
+    with pytest.raises(FedselError, match=message):
+        list(fidelity(truth, **options))

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fedsel import LossWeights, select
-from fedsel.errors import SelectionError
+from fedsel.errors import InfeasibleError, SelectionError
 from fedsel.selection import ClientAttributes, Constraints, Quota
 from fedsel.selection.constraints import resolve
 from reference import components, made_pool
@@ -132,14 +132,14 @@ def test_costs_add_up_as_written():
         (lambda a: Constraints(include=("x",)), "include: the pool has no client 'x'"),
         (lambda a: Constraints(exclude=("x",)), "exclude: the pool has no client 'x'"),
         (lambda a: Constraints(include=("c000",), exclude=("c000",)), "cannot be both included and excluded"),
-        (lambda a: Constraints(min_records=-1), "min_records must be finite and at least 0, got -1"),
-        (lambda a: Constraints(budget=float("nan")), "budget must be finite and at least 0"),
+        (lambda a: Constraints(min_records=-1), r"min_records must be between 0 and 1e\+15, got -1"),
+        (lambda a: Constraints(budget=float("nan")), r"budget must be between 0 and 1e\+15, got nan"),
         (
             lambda a: Constraints(quotas=(Quota("region", "west", at_least=1),), attributes=a),
             "no client has region=west",
         ),
         (lambda a: Constraints(quotas=(Quota("size", "1", at_least=1),), attributes=a), "no attribute 'size', only"),
-        (lambda a: Constraints(budget=1, cost="region", attributes=a), "region must be a number of at least 0, got"),
+        (lambda a: Constraints(budget=1, cost="region", attributes=a), "region must be a number of at least 0"),
         (lambda a: Constraints(budget=1), "client 'c000' is missing"),
         (lambda a: Constraints(quotas=(Quota("region", "north", 2, 1),)), "0 <= at_least <= at_most"),
     ],
@@ -193,3 +193,51 @@ def test_a_range_of_sizes_reports_each_and_the_smallest_good_one():
         select(pool, "3")
     with pytest.raises(SelectionError, match="tolerance must be at least 0, got -1"):
         select(pool, (2, 3), tolerance=-1)
+
+
+def test_amounts_of_very_different_size_are_decided_exactly():
+    """The solver's tolerance is wider than the smaller costs; whole numbers decide."""
+    pool = made_pool(5, clients=8, domain=[3, 4, 2])
+    costs = [13, 124, 37454321540, 56497271593, 384334, 28, 2706589622, 18093498]
+    budget = 96676660628
+    known = ClientAttributes({name: {"cost": str(cost)} for name, cost in zip(pool.clients, costs, strict=True)})
+    allowed = [rows for rows in combinations(range(8), 7) if sum(costs[row] for row in rows) <= budget]
+    assert len(allowed) == 6
+    found = select(pool, 7, constraints=Constraints(budget=budget, attributes=known))
+    assert tuple(pool.index(name) for name in found.names) in allowed
+    assert found.certificate.kind == "proof"
+
+
+@pytest.mark.parametrize("text", ["1e99999999", "10_0", "inf", "nan", "-1", "", "1/3"])
+def test_costs_that_are_no_numbers_are_refused_at_once(text):
+    pool = made_pool(3, clients=2, domain=[3, 4, 2])
+    known = ClientAttributes({name: {"cost": text} for name in pool.clients})
+    with pytest.raises(SelectionError, match="cost must be a number of at least 0"):
+        select(pool, 1, constraints=Constraints(budget=1, attributes=known))
+
+
+def test_loose_and_huge_rules():
+    pool = made_pool(3, clients=4, domain=[3, 4, 2])
+    known = attributes(pool)
+    loose = Constraints(quotas=(Quota("region", "north", at_most=10**20),), budget=1e15, attributes=known)
+    assert select(pool, 2, constraints=loose).k == 2
+    dear = ClientAttributes({name: {"cost": "600000000000000000000"} for name in pool.clients})
+    with pytest.raises(SelectionError, match="costs are too large to add up exactly"):
+        select(pool, 2, constraints=Constraints(budget=1, attributes=dear))
+
+
+def test_sizes_that_no_federation_can_have_are_left_out_and_named():
+    pool = made_pool(4, clients=6, domain=[3, 4, 2])
+    three = Constraints(include=("c000", "c001", "c002"))
+    found = select(pool, (2, 4), constraints=three)
+    assert [size.k for size in found.sizes] == [3, 4]
+    assert any(note.startswith("k = 2 was left out: no federation") for note in found.notes)
+    with pytest.raises(InfeasibleError, match="k = 2"):
+        select(pool, (1, 2), constraints=three)
+
+
+def test_columns_of_attribute_files_have_their_own_names(tmp_path):
+    path = tmp_path / "clients.csv"
+    path.write_text("client,region,region\nCT,a,b\n", encoding="utf-8")
+    with pytest.raises(SelectionError, match="every column needs its own name"):
+        ClientAttributes.read(path)

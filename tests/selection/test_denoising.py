@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from itertools import combinations, product
 
 import numpy as np
@@ -174,3 +175,27 @@ def test_totals_keep_their_unit():
     noisy = noisy_pool(1.0)
     estimate = denoise(noisy, method="consistent").totals().estimate
     np.testing.assert_allclose(estimate, noisy.totals().estimate, atol=0.05)
+
+
+@pytest.mark.parametrize("method", ["auto", "consistent", "shrink"])
+def test_a_client_that_would_wipe_out_others_is_refused(method):
+    noisy = noisy_pool(1.0).subset(["AK", "AL", "AR", "AZ"])
+    counts = noisy.counts.copy()
+    counts[0] = 2**39
+    with pytest.raises(SelectionError, match="client 'AK' states so many records"):
+        denoise(replace(noisy, counts=counts), method=method)
+
+
+def test_large_counts_that_must_be_rounded_prove_nothing():
+    noisy = noisy_pool(1.0).subset(["AK", "AL", "AR", "AZ"])
+    found = select(replace(noisy, counts=noisy.counts * 100_000), 2)
+    assert found.certificate.kind == "none"
+    assert any("divided by" in note for note in found.notes)
+
+
+def test_denoising_twice_is_refused_and_auto_leaves_it_alone():
+    once = denoise(noisy_pool(1.0))
+    assert denoise(once) is once
+    with pytest.raises(SelectionError, match="the pool is denoised already"):
+        denoise(once, method="shrink")
+    assert select(once, 3).names == select(noisy_pool(1.0), 3).names

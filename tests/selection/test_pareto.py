@@ -49,6 +49,10 @@ def test_half_weights_are_enough():
     ("options", "message"),
     [
         ({"steps": 1}, "steps must be between 2 and 1000, got 1"),
+        ({"steps": 2.5}, "steps must be between 2 and 1000, got 2.5"),
+        ({"threads": 0}, "threads must be between 1 and 1024, got 0"),
+        ({"seed": -1}, "seed must be between 0 and"),
+        ({"time_limit": 0.0}, "time_limit must be positive, got 0.0"),
         ({"k": 0}, "k must be between 1 and 5, got 0"),
         ({"k": 6}, "k must be between 1 and 5, got 6"),
     ],
@@ -57,3 +61,8 @@ def test_bad_options_are_refused(options, message):
     pool = made_pool(9, clients=5, domain=[3, 4, 2])
     with pytest.raises(SelectionError, match=message):
         pareto_front(pool, **{"k": 2, **options})
+
+
+def test_tiny_weights_may_vanish_in_a_mixture():
+    pool = made_pool(8, clients=6, domain=[3, 4, 2])
+    assert pareto_front(pool, 2, weights=LossWeights(1e-12, 0.0, 0.0, 1.0)).points

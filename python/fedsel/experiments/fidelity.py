@@ -9,12 +9,14 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from fedsel.errors import SelectionError
 from fedsel.pool import Pool
 from fedsel.privacy.calibration import plan_noise
 from fedsel.privacy.entropy import SeededEntropy
 from fedsel.privacy.noise import add_noise
 from fedsel.privacy.plan import Accounting, NoisePlan
 from fedsel.schema import Schema
+from fedsel.selection.arguments import check_numbers
 from fedsel.selection.denoising import DenoiseMethod, denoise
 from fedsel.selection.loss import FederationLoss
 from fedsel.selection.precision import Precision, table_precisions
@@ -137,6 +139,9 @@ def fidelity(
     """
     from scipy.stats import spearmanr
 
+    check_numbers(**{f"k = {k}": (k, 1, len(truth) - 1) for k in sizes})
+    if not all(0 < epsilon < np.inf for epsilon in epsilons):
+        raise SelectionError(f"epsilons must be positive and finite, got {list(epsilons)}")
     rng = np.random.default_rng(seed)
     workload = truth.workload
     true_loss = FederationLoss(truth)
@@ -165,7 +170,8 @@ def fidelity(
                         pool, k, denoise_method="none", certificate="none", threads=threads, runner_ups=0
                     ).names
                     optimum, members = best[k]
-                    regret = (true_loss(chosen) - optimum) / float(true[k].std())
+                    spread = float(true[k].std())
+                    regret = (true_loss(chosen) - optimum) / spread if spread else 0.0
                     results[k].append((rho, regret, len(set(chosen) & set(members)) / k))
             seconds = (time.perf_counter() - started) / len(sizes)
             for k in sizes:

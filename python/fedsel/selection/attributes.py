@@ -6,12 +6,14 @@ import csv
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from pathlib import Path
 
 from fedsel.errors import SelectionError
 
 CLIENT_COLUMN = "client"
+_MAX_EXPONENT = 30
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,8 @@ class ClientAttributes:
             raise SelectionError(f"{source}: cannot be read: {error}") from None
         if CLIENT_COLUMN not in columns:
             raise SelectionError(f"{source}: a column {CLIENT_COLUMN!r} is needed, got {columns}")
+        if len(set(columns)) != len(columns):
+            raise SelectionError(f"{source}: every column needs its own name, got {columns}")
         values: dict[str, dict[str, str]] = {}
         for number, row in enumerate(rows, start=2):
             if None in row or None in row.values():
@@ -83,11 +87,13 @@ class ClientAttributes:
         """
         text = self.text(client, attribute)
         try:
-            value = Fraction(text)
-        except (ValueError, ZeroDivisionError):
-            value = Fraction(-1)
-        if value < 0:
+            value = Decimal(text)
+        except InvalidOperation:
+            value = Decimal(-1)
+        # the exponent is bounded because an exact 10^99999999 would take all memory
+        if "_" in text or not value.is_finite() or value < 0 or abs(value.adjusted()) > _MAX_EXPONENT:
             raise SelectionError(
-                f"{self.source}: client {client!r}: {attribute} must be a number of at least 0, got {text!r}"
+                f"{self.source}: client {client!r}: {attribute} must be a number of at least 0 (and below 1e30), "
+                f"got {text!r}"
             )
-        return value
+        return Fraction(value)

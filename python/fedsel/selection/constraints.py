@@ -16,6 +16,7 @@ from fedsel.selection.attributes import ClientAttributes
 
 NO_LOWER, NO_UPPER = -(2**62), 2**62
 _DECIMALS = 6
+_MOST = 1e15  # records or cost units
 
 
 @dataclass(frozen=True)
@@ -78,8 +79,8 @@ class Constraints:
         if both:
             raise SelectionError(f"client {both[0]!r} cannot be both included and excluded")
         for name, value in (("min_records", self.min_records), ("budget", self.budget)):
-            if value is not None and not (math.isfinite(value) and value >= 0):
-                raise SelectionError(f"{name} must be finite and at least 0, got {value}")
+            if value is not None and not 0 <= value <= _MOST:
+                raise SelectionError(f"{name} must be between 0 and {_MOST:g}, got {value}")
 
     @property
     def empty(self) -> bool:
@@ -154,7 +155,7 @@ def resolve(constraints: Constraints, pool: Pool) -> Ruleset:
         if quota.at_least:
             label = f"at least {quota.at_least} with {quota.attribute}={quota.value}"
             rules.append(Rule(label, amounts, lower=quota.at_least))
-        if quota.at_most is not None:
+        if quota.at_most is not None and quota.at_most < len(pool):
             label = f"at most {quota.at_most} with {quota.attribute}={quota.value}"
             rules.append(Rule(label, amounts, upper=quota.at_most))
     if constraints.min_records:
@@ -164,7 +165,7 @@ def resolve(constraints: Constraints, pool: Pool) -> Ruleset:
     if constraints.budget is not None:
         costs = [constraints.attributes.number(name, constraints.cost) for name in pool.clients]
         whole, limit = _whole(costs, Fraction(str(constraints.budget)))
-        rules.append(Rule(f"total {constraints.cost} at most {constraints.budget:g}", whole, upper=limit))
+        rules.append(Rule(f"total {constraints.cost} at most {constraints.budget:.15g}", whole, upper=limit))
     return Ruleset(fixed, excluded, tuple(rules))
 
 
@@ -181,6 +182,6 @@ def _whole(costs: Sequence[Fraction], budget: Fraction) -> tuple[npt.NDArray[np.
         if decimals == _DECIMALS or all((value * unit).denominator == 1 for value in (*costs, budget)):
             break
     amounts = [math.ceil(cost * unit) for cost in costs]
-    if sum(amounts) >= 2**62:
+    if max(amounts) > NO_UPPER // len(amounts):
         raise SelectionError("costs are too large to add up exactly")
-    return np.array(amounts, dtype=np.int64), math.floor(budget * unit)
+    return np.array(amounts, dtype=np.int64), min(math.floor(budget * unit), NO_UPPER)

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from fedsel.errors import SelectionError
 from fedsel.pool import Pool
 from fedsel.selection.consistency import make_consistent
+from fedsel.selection.fixed_point import refuse_lost
 from fedsel.selection.shrinkage import CellStatistics, shrink
 
 DenoiseMethod = Literal["auto", "none", "clip", "consistent", "shrink"]
@@ -52,6 +53,8 @@ def denoise(pool: Pool, *, method: DenoiseMethod = "auto") -> Pool:
         return pool
     if chosen == "clip":
         return replace(pool, counts=np.maximum(pool.counts, 0))
+    if pool.unit != 1.0:
+        raise SelectionError(f"denoise {chosen} needs counts as released; the pool is denoised already")
     if any(plan.mechanism == "none" for plan in pool.plans):
         raise SelectionError(f"denoise {chosen} needs noisy counts; the pool has exact ones")
     if any(len(members) != 2 for members in pool.workload.sets):
@@ -65,7 +68,7 @@ def resolve_method(pool: Pool, method: DenoiseMethod) -> DenoiseMethod:
         return method
     noisy = all(plan.mechanism != "none" for plan in pool.plans)
     pairs = all(len(members) == 2 for members in pool.workload.sets)
-    return "shrink" if noisy and pairs and len(pool) > 1 else "none"
+    return "shrink" if noisy and pairs and len(pool) > 1 and pool.unit == 1.0 else "none"
 
 
 def _blocks(pool: Pool) -> Iterator[slice]:
@@ -97,6 +100,7 @@ def _in_fixed_point(pool: Pool, counts: npt.NDArray[np.float32]) -> Pool:
         absolute += np.abs(row)
     largest = float(np.add.reduceat(absolute, pool.workload.offsets[:-1]).max())
     exponent = math.floor(math.log2(_FIXED_POINT / max(largest, 1.0)))
+    refuse_lost(counts, pool.workload.sizes, max(0, -exponent), pool.clients)
     fixed = np.empty(counts.shape, dtype=np.int64)
     for source, target in zip(counts, fixed, strict=True):
         target[:] = np.rint(source * 2.0**exponent)

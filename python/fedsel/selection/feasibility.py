@@ -7,8 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from fedsel.errors import SelectionError
+from fedsel.errors import InfeasibleError, SelectionError
 from fedsel.selection.constraints import NO_LOWER, NO_UPPER, Rule, Ruleset
+
+_INFEASIBLE = 2  # status of scipy.optimize.milp
+_MOST_CUTS = 200
 
 
 def feasible_federation(ruleset: Ruleset, k: int, clients: Sequence[str]) -> list[int]:
@@ -30,8 +33,10 @@ def feasible_federation(ruleset: Ruleset, k: int, clients: Sequence[str]) -> lis
 
     Raises
     ------
-    SelectionError
+    InfeasibleError
         If there is none; the message names a smallest set of rules that cannot be kept together.
+    SelectionError
+        If the solver's arithmetic cannot decide.
     """
     members = [_single(row, clients, True) for row in ruleset.fixed]
     members += [_single(row, clients, False) for row in ruleset.excluded]
@@ -46,7 +51,7 @@ def feasible_federation(ruleset: Ruleset, k: int, clients: Sequence[str]) -> lis
         if _solve(rest, k, len(clients)) is None:
             clash = rest
     labels = "; ".join(rule.label for rule in clash)
-    raise SelectionError(
+    raise InfeasibleError(
         f"no federation of k = {k} of {len(clients)} clients keeps all constraints; these clash: {labels}"
     )
 
@@ -60,26 +65,43 @@ def _single(row: int, clients: Sequence[str], member: bool) -> Rule:
 
 
 def _solve(rules: Sequence[Rule], k: int, clients: int) -> list[int] | None:
-    """Solve the feasibility problem with scipy's mixed-integer solver."""
+    """Solve the feasibility problem with scipy's mixed-integer solver; None if it has no solution.
+
+    The solver works with tolerances, so its answers are checked in whole numbers; one that breaks a rule by less than
+    the tolerance is forbidden, and the solver asked again.
+    """
     from scipy.optimize import Bounds, LinearConstraint, milp
 
-    amounts = np.array([np.ones(clients), *(rule.amounts for rule in rules)], dtype=np.float64)
-    lower = np.array([k, *(rule.lower if rule.lower > NO_LOWER else -np.inf for rule in rules)], dtype=np.float64)
-    upper = np.array([k, *(rule.upper if rule.upper < NO_UPPER else np.inf for rule in rules)], dtype=np.float64)
-    scale = np.maximum(np.abs(amounts).max(axis=1), 1.0)  # the solver's tolerances are absolute
-    result = milp(
-        np.zeros(clients),
-        integrality=np.ones(clients),
-        bounds=Bounds(0, 1),
-        constraints=LinearConstraint(amounts / scale[:, None], lower / scale, upper / scale),
-    )
-    if result.x is None:
-        return None
-    members = [int(row) for row in np.flatnonzero(result.x > 0.5)]
-    return members if _keeps(members, rules, k) else None
+    rows = [np.ones(clients), *(rule.amounts.astype(np.float64) for rule in rules)]
+    lower = [float(k), *(float(rule.lower) if rule.lower > NO_LOWER else -np.inf for rule in rules)]
+    upper = [float(k), *(float(rule.upper) if rule.upper < NO_UPPER else np.inf for rule in rules)]
+    for _ in range(_MOST_CUTS):
+        scale = np.array([max(float(np.abs(row).max()), 1.0) for row in rows])  # the tolerances are absolute
+        result = milp(
+            np.zeros(clients),
+            integrality=np.ones(clients),
+            bounds=Bounds(0, 1),
+            constraints=LinearConstraint(
+                np.array(rows) / scale[:, None], np.array(lower) / scale, np.array(upper) / scale
+            ),
+        )
+        if result.status == _INFEASIBLE:
+            return None
+        if result.x is None:
+            break
+        members = [int(row) for row in np.flatnonzero(result.x > 0.5)]
+        if _keeps(members, rules, k):
+            return members
+        # Forbid exactly this federation: of its members and the others' absences, one at least must differ.
+        cut = np.full(clients, -1.0)
+        cut[members] = 1.0
+        rows.append(cut)
+        lower.append(-np.inf)
+        upper.append(len(members) - 1.0)
+    raise SelectionError("the constraints are too tight, for amounts of such different size, to be decided")
 
 
 def _keeps(members: list[int], rules: Sequence[Rule], k: int) -> bool:
-    """Check in whole numbers, which the solver's tolerances are not."""
+    """Check in whole numbers."""
     chosen: npt.NDArray[np.int64] = np.array(members, dtype=np.int64)
     return len(members) == k and all(rule.lower <= int(rule.amounts[chosen].sum()) <= rule.upper for rule in rules)

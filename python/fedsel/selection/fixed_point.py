@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import numpy.typing as npt
+
+from fedsel.errors import SelectionError
 
 _LIMIT = 2**31 - 1
 
@@ -49,12 +53,12 @@ LEAST = 1024
 """Records that a client must keep, in units of the rounded counts, if it had them before."""
 
 
-def lost_clients(counts: npt.NDArray[np.int64], table_sizes: npt.NDArray[np.int64], shift: int) -> list[int]:
+def lost_clients(counts: npt.NDArray[np.number], table_sizes: npt.NDArray[np.int64], shift: int) -> list[int]:
     """Return the clients that dividing by ``2**shift`` would round away.
 
     Parameters
     ----------
-    counts : ndarray of int64, shape (clients, cells)
+    counts : ndarray, shape (clients, cells)
         All tables one after another.
     table_sizes : ndarray of int64, shape (tables,)
         Cells of each table.
@@ -71,3 +75,16 @@ def lost_clients(counts: npt.NDArray[np.int64], table_sizes: npt.NDArray[np.int6
     starts = np.concatenate([[0], np.cumsum(table_sizes)[:-1]])
     largest = [int(np.add.reduceat(np.abs(row), starts).max()) for row in counts]
     return [row for row, total in enumerate(largest) if 0 < total < LEAST * 2**shift]
+
+
+def refuse_lost(
+    counts: npt.NDArray[np.number], table_sizes: npt.NDArray[np.int64], shift: int, clients: Sequence[str]
+) -> None:
+    """Refuse a division by ``2**shift`` that would round clients away, with a `SelectionError` that names the cause."""
+    lost = lost_clients(counts, table_sizes, shift)
+    if lost:
+        huge = clients[int(np.argmax([np.abs(row).max() for row in counts]))]
+        raise SelectionError(
+            f"client {huge!r} states so many records that sums with it round {clients[lost[0]]!r} away "
+            f"({len(lost)} of {len(clients)} clients); leave {huge!r} out of the pool"
+        )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from copy import copy
 from operator import index
@@ -13,9 +14,9 @@ from fedsel import _core
 from fedsel.errors import SelectionError
 from fedsel.pool import Pool
 from fedsel.schema import Schema
-from fedsel.selection.fixed_point import lost_clients, to_int32
+from fedsel.selection.arguments import is_whole
+from fedsel.selection.fixed_point import refuse_lost, to_int32
 from fedsel.selection.weights import Components, LossWeights
-from fedsel.selection.whole import is_whole
 
 Sensitive = str | Sequence[str] | None
 """Which sensitive attributes a loss guards: one, several, or the schema's first."""
@@ -109,14 +110,9 @@ class FederationLoss:
             ranges = [np.arange(*workload.offsets[t : t + 2]) for t in tables]
             counts = np.ascontiguousarray(pool.counts[:, np.concatenate(ranges)])
         sizes = workload.sizes[tables]
-        scaled, self.shift = to_int32(counts, sizes)
-        lost = lost_clients(counts, sizes, self.shift)
-        if lost:
-            huge = pool.clients[int(np.argmax(np.abs(counts).max(axis=1)))]
-            raise SelectionError(
-                f"client {huge!r} states so many records that sums with it round {pool.clients[lost[0]]!r} away "
-                f"({len(lost)} of {len(pool)} clients); leave {huge!r} out of the pool"
-            )
+        scaled, shift = to_int32(counts, sizes)
+        refuse_lost(counts, sizes, shift, pool.clients)
+        self.shift = shift + max(0, round(math.log2(pool.unit)))
         domain = workload.domain
         specs = [(domain[i], domain[j], c) for (i, j), c in zip(pairs, components, strict=True)]
         try:

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 from fedsel import _core
 from fedsel.errors import SelectionError
 from fedsel.pool import Pool
+from fedsel.selection.arguments import is_whole
 from fedsel.selection.constraints import Ruleset
 from fedsel.selection.feasibility import feasible_federation
 from fedsel.selection.loss import FederationLoss
 from fedsel.selection.result import ChainResult, StopReason
 from fedsel.selection.schedule import GeometricSchedule, Schedule, fitted_schedule
-from fedsel.selection.whole import is_whole
 
 if TYPE_CHECKING:
     from fedsel._core import SearchResult

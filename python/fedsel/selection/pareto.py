@@ -8,15 +8,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fedsel.errors import SelectionError
 from fedsel.pool import Pool
 from fedsel.privacy.statement import PrivacyStatement
 from fedsel.selection import methods
+from fedsel.selection.arguments import check_effort, check_numbers
 from fedsel.selection.constraints import Constraints, resolve
 from fedsel.selection.denoising import DenoiseMethod, denoise
 from fedsel.selection.loss import FederationLoss, Sensitive
 from fedsel.selection.methods import Effort, Progress, Task, available_threads
-from fedsel.selection.weights import Components, LossWeights
+from fedsel.selection.weights import SMALLEST, Components, LossWeights
 
 
 @dataclass(frozen=True)
@@ -110,8 +110,8 @@ def pareto_front(
         If an argument is out of range, or no federation satisfies the constraints.
     """
     started = time.perf_counter()
-    if isinstance(steps, bool) or not 2 <= steps <= 1000:
-        raise SelectionError(f"steps must be between 2 and 1000, got {steps}")
+    check_numbers(steps=(steps, 2, 1000))
+    check_effort(seed, threads, time_limit)
     methods.check_size(k, pool)
     base = FederationLoss(denoise(pool, method=denoise_method), weights=weights, sensitive=sensitive)
     ruleset = resolve(constraints or Constraints(), pool)
@@ -120,12 +120,13 @@ def pareto_front(
     evaluations = 0
     for x in np.linspace(0.0, 1.0, steps):
         fair, useful = 1.0 - float(x), float(x)
-        mixed = (
+        parts = (
             fair * w.sensitive_target,
             fair * w.sensitive_feature,
             useful * w.feature_feature,
             useful * w.feature_target,
         )
+        mixed = [part if part >= SMALLEST else 0.0 for part in parts]
         left = time_limit - (time.perf_counter() - started)
         if not any(mixed) or (seen and left <= 0):
             continue

@@ -10,10 +10,11 @@ from functools import partial
 from operator import index
 from typing import Literal, get_args
 
-from fedsel.errors import SelectionError
+from fedsel.errors import InfeasibleError, SelectionError
 from fedsel.pool import Pool
 from fedsel.privacy.sufficiency import noise_bounds
 from fedsel.selection import methods
+from fedsel.selection.arguments import check_effort, check_numbers, is_whole
 from fedsel.selection.constraints import Constraints, Ruleset, resolve
 from fedsel.selection.denoising import DenoiseMethod, denoise, resolve_method
 from fedsel.selection.loss import FederationLoss, Sensitive
@@ -21,7 +22,6 @@ from fedsel.selection.methods import Effort, Found, Progress, Starts, Task
 from fedsel.selection.result import Certificate, Member, RunnerUp, Selection, SizeResult, StopReason
 from fedsel.selection.schedule import Schedule
 from fedsel.selection.weights import LossWeights
-from fedsel.selection.whole import is_whole
 
 SearchMethod = Literal["auto", "expand", "anneal", "exhaustive", "greedy", "descent"]
 CertificateMode = Literal["auto", "enumerate", "none"]
@@ -104,8 +104,8 @@ def select(
     Raises
     ------
     SelectionError
-        If an argument is out of range, or no federation satisfies the constraints: the message says which of them
-        clash.
+        If an argument is out of range, or no federation of any size asked for satisfies the constraints: the message
+        says which of them clash (`InfeasibleError`).
 
     Notes
     -----
@@ -115,16 +115,13 @@ def select(
     low, high = _range(k)
     _check_choices(search=search, certificate=certificate)
     methods.check_size(low, pool)
-    _check_numbers(
+    check_numbers(
         chains=(chains, 1, 10_000),
-        seed=(seed, 0, 2**64 - 1),
-        threads=(1 if threads is None else threads, 1, 1024),
         runner_ups=(runner_ups, 0, 10_000),
     )
     if high != low:
-        _check_numbers(**{"the largest k": (high, low, len(pool))})
-    if not (isinstance(time_limit, float | int) and time_limit > 0):
-        raise SelectionError(f"time_limit must be positive, got {time_limit!r}")
+        check_numbers(**{"the largest k": (high, low, len(pool))})
+    check_effort(seed, threads, time_limit)
     if not (isinstance(tolerance, float | int) and tolerance >= 0):
         raise SelectionError(f"tolerance must be at least 0, got {tolerance!r}")
     loss = FederationLoss(denoise(pool, method=denoise_method), weights=weights, sensitive=sensitive)
@@ -140,8 +137,15 @@ def select(
         return Effort(seed=seed, threads=workers, time_limit=left, keep=runner_ups + 1, progress=progress)
 
     outcomes: list[_Outcome] = []
+    impossible: list[str] = []
     for size in range(low, high + 1):
-        task = Task.of(loss, size, ruleset)
+        try:
+            task = Task.of(loss, size, ruleset)
+        except InfeasibleError as error:
+            if size == high and not outcomes:
+                raise
+            impossible.append(f"k = {size} was left out: {error}")
+            continue
         share = partial(effort, high + 1 - size)
         outcomes.append(_solve(task, method, certificate, share, schedule, chains, starts))
         if outcomes[-1].stop_reason == "interrupted":
@@ -160,6 +164,7 @@ def select(
         smallest=within[0] if within else None,
         denoise=resolve_method(pool, denoise_method),
         notes=(
+            *impossible,
             *_rounding_notes(loss),
             *(f"mixed pool: {difference}" for difference in pool.mixed),
             *_noise_notes(pool, best.members),
@@ -325,9 +330,3 @@ def _check_choices(*, search: str, certificate: str) -> None:
     ):
         if value not in allowed:
             raise SelectionError(f"{name} must be one of {', '.join(allowed)}, got {value!r}")
-
-
-def _check_numbers(**numbers: tuple[int, int, int]) -> None:
-    for name, (number, low, high) in numbers.items():
-        if not is_whole(number) or not low <= number <= high:
-            raise SelectionError(f"{name} must be between {low} and {high}, got {number}")

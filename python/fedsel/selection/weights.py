@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from fedsel.errors import SelectionError
 
-_SMALLEST, _LARGEST = 1e-12, 1e9
+SMALLEST, _LARGEST = 1e-12, 1e9
 
 
 @dataclass(frozen=True)
@@ -61,9 +61,9 @@ class LossWeights:
     def __post_init__(self) -> None:
         for field in fields(self):
             value = getattr(self, field.name)
-            if not (value == 0 or _SMALLEST <= value <= _LARGEST):
+            if not (value == 0 or SMALLEST <= value <= _LARGEST):
                 raise SelectionError(
-                    f"weight {field.name} must be 0 or between {_SMALLEST:g} and {_LARGEST:g}, got {value}"
+                    f"weight {field.name} must be 0 or between {SMALLEST:g} and {_LARGEST:g}, got {value}"
                 )
         if not any(self.signed):
             raise SelectionError("at least one weight must be positive, all are 0")
