@@ -241,3 +241,10 @@ def test_columns_of_attribute_files_have_their_own_names(tmp_path):
     path.write_text("client,region,region\nCT,a,b\n", encoding="utf-8")
     with pytest.raises(SelectionError, match="every column needs its own name"):
         ClientAttributes.read(path)
+
+
+def test_costs_have_at_most_six_decimals():
+    pool = made_pool(3, clients=2, domain=[3, 4, 2])
+    known = ClientAttributes({name: {"cost": "0.0000001"} for name in pool.clients})
+    with pytest.raises(SelectionError, match="costs and budget must have at most 6 decimals"):
+        select(pool, 1, constraints=Constraints(budget=1, attributes=known))

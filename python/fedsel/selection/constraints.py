@@ -176,12 +176,14 @@ def _row(pool: Pool, name: str, what: str) -> int:
 
 
 def _whole(costs: Sequence[Fraction], budget: Fraction) -> tuple[npt.NDArray[np.int64], int]:
-    """Costs and budget in a common whole unit; rounded against the user where six decimals do not hold them."""
+    """Return costs and budget in a common whole unit."""
     for decimals in range(_DECIMALS + 1):
         unit = 10**decimals
-        if decimals == _DECIMALS or all((value * unit).denominator == 1 for value in (*costs, budget)):
+        if all((value * unit).denominator == 1 for value in (*costs, budget)):
             break
-    amounts = [math.ceil(cost * unit) for cost in costs]
+    else:
+        raise SelectionError(f"costs and budget must have at most {_DECIMALS} decimals")
+    amounts = [int(cost * unit) for cost in costs]
     if max(amounts) > NO_UPPER // len(amounts):
         raise SelectionError("costs are too large to add up exactly")
-    return np.array(amounts, dtype=np.int64), min(math.floor(budget * unit), NO_UPPER)
+    return np.array(amounts, dtype=np.int64), min(int(budget * unit), NO_UPPER)
