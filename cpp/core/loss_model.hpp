@@ -34,7 +34,6 @@ class LossModel {
   std::size_t cells() const { return cells_; }  // padded
   const std::vector<PairTable>& tables() const { return tables_; }
   const std::vector<double>& table_weights() const { return table_weights_; }
-  const Components& weights() const { return weights_; }
   Level level() const { return level_; }
   const std::int32_t* row(std::size_t client) const { return rows_->data() + client * stride_; }
 

@@ -60,7 +60,6 @@ class Balance {
   // How far the sums are outside their bounds, each in units of the constraint's largest amount; 0 if they are inside.
   double violation() const { return violation_after(nullptr, nullptr); }
   double violation_after(std::uint32_t out, std::uint32_t in) const { return violation_after(&out, &in); }
-  double violation_with(std::uint32_t in) const { return violation_after(nullptr, &in); }
   // Only sums above their upper bounds count: what adding members cannot mend.
   double excess_with(std::uint32_t in) const;
 

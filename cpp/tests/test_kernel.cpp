@@ -9,6 +9,21 @@
 
 using namespace fedsel;
 
+namespace {
+
+// Clients 0 to 2 as the base, each of clients 4 to 19 in a lane.
+struct SixteenLanes {
+  Members clients;
+  AlignedVector<std::int32_t> base, block;
+
+  explicit SixteenLanes(const LossModel& model) : base(sum_rows(model, {0, 1, 2})), block(model.cells() * kLanes) {
+    for (std::uint32_t c = 4; c < 4 + kLanes; ++c) clients.push_back(c);
+    fill_lanes(model, clients.data(), 1, kLanes, block.data());
+  }
+};
+
+}  // namespace
+
 TEST_CASE("every level equals the plain reference") {
   for (unsigned seed = 0; seed < 20; ++seed) {
     const auto pool = made::pool(seed, 6, 9);
@@ -37,15 +52,11 @@ TEST_CASE("sixteen lanes equal sixteen single evaluations") {
     if (!supported(level)) continue;
     const auto model = pool.model(level);
     Evaluator evaluator(model);
-    std::vector<std::uint32_t> clients;
-    for (std::uint32_t c = 4; c < 20; ++c) clients.push_back(c);
-    AlignedVector<std::int32_t> block(model.cells() * kLanes);
-    fill_lanes(model, clients.data(), 1, kLanes, block.data());
-    const auto base = sum_rows(model, {0, 1, 2});
+    const SixteenLanes lanes(model);
     double losses[kLanes];
-    evaluator.lane_losses(base.data(), block.data(), losses);
+    evaluator.lane_losses(lanes.base.data(), lanes.block.data(), losses);
     for (std::size_t l = 0; l < kLanes; ++l) {
-      const double expected = evaluator.loss(sum_rows(model, {0, 1, 2, clients[l]}).data());
+      const double expected = evaluator.loss(sum_rows(model, {0, 1, 2, lanes.clients[l]}).data());
       CHECK(losses[l] == doctest::Approx(expected).epsilon(1e-11));
     }
   }
@@ -97,16 +108,12 @@ TEST_CASE("screening stays within its bound, or says that it cannot tell") {
       if (!supported(level)) continue;
       const auto model = pool.model(level);
       Evaluator evaluator(model);
-      std::vector<std::uint32_t> clients;
-      for (std::uint32_t c = 4; c < 20; ++c) clients.push_back(c);
-      AlignedVector<std::int32_t> block(model.cells() * kLanes);
-      fill_lanes(model, clients.data(), 1, kLanes, block.data());
-      const auto base = sum_rows(model, {0, 1, 2});
+      const SixteenLanes lanes(model);
       double exact[kLanes];
       float screened[kLanes];
-      evaluator.lane_losses(base.data(), block.data(), exact);
+      evaluator.lane_losses(lanes.base.data(), lanes.block.data(), exact);
       for (float origin : {5.0f, 11.0f, 13.0f, 15.0f, 17.0f, 19.0f, 31.0f}) {
-        evaluator.screen(base.data(), block.data(), origin, screened);
+        evaluator.screen(lanes.base.data(), lanes.block.data(), origin, screened);
         for (std::size_t l = 0; l < kLanes; ++l) {
           if (screened[l] == -std::numeric_limits<float>::infinity()) continue;
           ++told;

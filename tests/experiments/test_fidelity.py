@@ -76,8 +76,10 @@ def test_the_command_prints_rows(tmp_path):
     assert result.exit_code == 0, result.output
     rows = [json.loads(line) for line in result.stdout.splitlines()]
     assert [row["method"] for row in rows] == ["none", "clip", "consistent", "shrink"]
+    assert all(row["evaluation"] == "non-private" and row["seed"] == 0 for row in rows)
     table = CliRunner().invoke(app, arguments)
     assert "regret" in table.stdout
+    assert "non-private evaluation" in table.stdout
 
 
 @pytest.mark.parametrize(

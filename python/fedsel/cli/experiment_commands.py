@@ -77,9 +77,21 @@ def fidelity_command(
             rows.append(row)
             if as_json:
                 command = shlex.join(["fedsel", *sys.argv[1:]])
-                typer.echo(json.dumps({"command": command, "thinning": thinning, "share": thin, **asdict(row)}))
+                typer.echo(
+                    json.dumps(
+                        {
+                            "command": command,
+                            "evaluation": "non-private",
+                            "seed": seed,
+                            "thinning": thinning,
+                            "share": thin,
+                            **asdict(row),
+                        }
+                    )
+                )
     if not as_json:
         typer.echo(_table(rows))
+        typer.echo("\nnon-private evaluation: exact data, seeded noise")
 
 
 def _table(rows: list[FidelityRow]) -> str:
