@@ -56,7 +56,8 @@ def check_plan(plan: NoisePlan, tables: int) -> None:
     ------
     ReleaseError
         If a name is unknown, epsilon or delta is out of range, the parts contradict each other, the number of weights
-        is not the number of tables, or the noise is too wide for the bound on counts.
+        is not the number of tables, there are scores or several rounds, which the format cannot state, or the noise is
+        too wide for the bound on counts.
     """
     for field, value, known in (
         ("mechanism", plan.mechanism, get_args(Mechanism)),
@@ -78,6 +79,11 @@ def check_plan(plan: NoisePlan, tables: int) -> None:
         raise ReleaseError("delta: the discrete Gaussian needs a number above 0, got 0")
     if plan.accounting == "pure" and plan.delta != 0:
         raise ReleaseError(f"delta: pure accounting states delta = 0, got {plan.delta!r}")
+    if plan.scores or len(plan.rounds) > 1:
+        raise ReleaseError(
+            f"plan: a release of tables states a plan of tables in one round, got {len(plan.scores)} scores in "
+            f"{len(plan.rounds)} rounds"
+        )
     if len(plan.weights) != tables:
         raise ReleaseError(f"weights: expected {tables}, one per table, got {len(plan.weights)}")
     try:

@@ -12,18 +12,18 @@ from fedsel.errors import PrivacyError
 from fedsel.privacy.lattice import discrete_gaussian_delta
 
 
-def delta_by_convolution(epsilon, *, numerator, weights, changed_cells=1):
-    """Delta by summing over the distribution of the joint loss, cell by cell."""
+def delta_by_convolution(epsilon, *, numerator, weights, shifts=None):
+    """Delta by summing over the distribution of the joint loss, coordinate by coordinate."""
+    shifts = shifts or [1] * len(weights)
     mass = np.ones(1)
-    for w in weights:
-        for _ in range(changed_cells):
-            reach = int(14 * math.sqrt(numerator / w)) + 3
-            y = np.arange(-reach, reach + 1)
-            spread = np.zeros(2 * reach * w + 1)
-            spread[::w] = np.exp(-y * y * w / (2 * numerator))
-            mass = np.convolve(mass, spread / spread.sum())
+    for w, d in zip(weights, shifts, strict=True):
+        reach = int(14 * math.sqrt(numerator / w)) + 3
+        y = np.arange(-reach, reach + 1)
+        spread = np.zeros(2 * reach * w * d + 1)
+        spread[:: w * d] = np.exp(-y * y * w / (2 * numerator))
+        mass = np.convolve(mass, spread / spread.sum())
     s = np.arange(mass.size) - mass.size // 2
-    loss = (changed_cells * sum(weights) + 2 * s) / (2 * numerator)
+    loss = (sum(w * d * d for w, d in zip(weights, shifts, strict=True)) + 2 * s) / (2 * numerator)
     return float(np.sum(mass * -np.expm1(np.minimum(0.0, epsilon - loss))))
 
 
@@ -44,8 +44,8 @@ def delta_by_convolution(epsilon, *, numerator, weights, changed_cells=1):
     ],
 )
 def test_agrees_with_convolution_and_is_never_below(epsilon, numerator, weights, cells):
-    exact = delta_by_convolution(epsilon, numerator=numerator, weights=weights, changed_cells=cells)
-    found = discrete_gaussian_delta(epsilon, numerator=numerator, weights=weights, changed_cells=cells)
+    exact = delta_by_convolution(epsilon, numerator=numerator, weights=weights * cells)
+    found = discrete_gaussian_delta(epsilon, numerator=numerator, weights=weights * cells)
     assert exact * (1 - 1e-12) <= found <= exact * (1 + 1e-9)
 
 
@@ -57,13 +57,74 @@ def test_agrees_with_convolution_and_is_never_below(epsilon, numerator, weights,
     cells=st.sampled_from([1, 2]),
 )
 def test_agrees_with_convolution_anywhere(epsilon, numerator, weights, cells):
-    exact = delta_by_convolution(epsilon, numerator=numerator, weights=weights, changed_cells=cells)
-    found = discrete_gaussian_delta(epsilon, numerator=numerator, weights=weights, changed_cells=cells)
+    exact = delta_by_convolution(epsilon, numerator=numerator, weights=weights * cells)
+    found = discrete_gaussian_delta(epsilon, numerator=numerator, weights=weights * cells)
     assert found >= exact * (1 - 1e-9) - 1e-15
     # the plain sum itself loses digits below 1e-13; far from the usual range the bound may loosen
     distance = math.sqrt(cells * sum(weights) / numerator)
     if distance < 6:
         assert found <= exact * (1 + 1e-6) + 1e-15
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "numerator", "weights", "shifts"),
+    [
+        (1.0, 300, [1], [7]),
+        (1.0, 40, [3], [2]),
+        (0.5, 900, [6, 6, 1, 1], [1, 1, 6, 6]),  # two tables and two scores, D = 6
+        (2.0, 250, [8, 16, 3, 5], [1, 1, 8, 8]),
+        (0.0, 700, [2, 3, 5], [5, 3, 2]),
+        (6.0, 20, [4, 2, 1], [1, 2, 4]),
+        (0.3, 800, [12, 12, 1], [1, 1, 12]),  # replace-one: two cells, twice D = 6
+        (4.0, 1, [3, 5], [2, 1]),  # sigma < 1
+    ],
+)
+def test_agrees_with_convolution_at_any_shifts(epsilon, numerator, weights, shifts):
+    exact = delta_by_convolution(epsilon, numerator=numerator, weights=weights, shifts=shifts)
+    found = discrete_gaussian_delta(epsilon, numerator=numerator, weights=weights, shifts=shifts)
+    assert exact * (1 - 1e-12) <= found <= exact * (1 + 1e-9)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    epsilon=st.floats(0, 4),
+    numerator=st.integers(1, 60),
+    coordinates=st.lists(st.tuples(st.integers(1, 6), st.integers(1, 6)), min_size=1, max_size=4),
+)
+def test_agrees_with_convolution_at_shifts_anywhere(epsilon, numerator, coordinates):
+    weights, shifts = ([c[i] for c in coordinates] for i in (0, 1))
+    exact = delta_by_convolution(epsilon, numerator=numerator, weights=weights, shifts=shifts)
+    found = discrete_gaussian_delta(epsilon, numerator=numerator, weights=weights, shifts=shifts)
+    assert found >= exact * (1 - 1e-9) - 1e-15
+    if sum(w * d * d for w, d in coordinates) / numerator < 36:
+        assert found <= exact * (1 + 1e-6) + 1e-15
+
+
+@pytest.mark.parametrize(("sigma2", "shift", "epsilon"), [(80, 9, 1.0), (4, 3, 0.5), (60_000, 256, 2.0)])
+def test_one_query_agrees_with_the_sum_over_its_outputs(sigma2, shift, epsilon):
+    reach = 40 * math.isqrt(sigma2)
+    y = np.arange(-reach, reach + 1)
+    p = np.exp(-y * y / (2 * sigma2))
+    q = np.exp(-((y - shift) ** 2) / (2 * sigma2)) / p.sum()
+    plain = np.maximum(p / p.sum() - math.exp(epsilon) * q, 0).sum()
+    found = discrete_gaussian_delta(epsilon, numerator=sigma2, weights=[1], shifts=[shift])
+    assert found == pytest.approx(plain, rel=1e-9)
+
+
+def test_the_largest_shift_of_every_coordinate_is_the_worst():
+    def delta(shifts):
+        return discrete_gaussian_delta(0.7, numerator=60, weights=[1, 2, 3], shifts=shifts)
+
+    worst = delta([4, 2, 3])
+    smaller = [delta([a, b, c]) for a in (1, 2, 3, 4) for b in (1, 2) for c in (1, 2, 3) if (a, b, c) != (4, 2, 3)]
+    assert max(smaller) < worst
+
+
+def test_scaling_a_query_changes_nothing():
+    """Twice the shift under four times the variance is the same Gaussian, up to its lattice, which is fine here."""
+    one = discrete_gaussian_delta(1.0, numerator=90_000, weights=[10, 20], shifts=[60, 40])
+    two = discrete_gaussian_delta(1.0, numerator=90_000 * 4, weights=[10, 20], shifts=[120, 80])
+    assert two == pytest.approx(one, rel=5e-3)
 
 
 def test_both_directions_of_adjacency_agree():

@@ -11,16 +11,18 @@ import numpy as np
 
 from fedsel.errors import PrivacyError
 from fedsel.privacy import rdp
-from fedsel.privacy.adjacency import changed_cells
+from fedsel.privacy.adjacency import moved
 from fedsel.privacy.lattice import discrete_gaussian_delta
 from fedsel.privacy.limits import check_epsilon, check_noise
-from fedsel.privacy.plan import Adjacency, Mechanism, NoisePlan
+from fedsel.privacy.plan import Accounting, Adjacency, Mechanism, NoisePlan
 
 DEFAULT_DELTA = 1e-5
 """Delta of a discrete-Gaussian plan when none is given."""
 
+AccountingChoice = Literal["auto", "exact", "zcdp", "rdp"]
+
 EXACT_TABLES = 2_000
-"""Largest number of tables that ``accounting="auto"`` accounts for exactly."""
+"""Largest number of queries that ``accounting="auto"`` accounts for exactly."""
 
 _RESOLUTION = 1 << 20  # about the smallest P: sigma^2 is resolved to one part in a million
 
@@ -33,7 +35,7 @@ def plan_noise(
     adjacency: Adjacency = "add-remove",
     mechanism: Mechanism = "discrete-gaussian",
     weights: Sequence[int] | None = None,
-    accounting: Literal["auto", "exact", "zcdp", "rdp"] = "auto",
+    accounting: AccountingChoice = "auto",
 ) -> NoisePlan:
     """Least noise that keeps the joint release of all tables within (epsilon, delta).
 
@@ -70,57 +72,62 @@ def plan_noise(
         If a parameter is out of range, the exact accounting was asked for and is out of reach, or the noise would be
         so wide that a noisy count might not fit a release.
     """
-    plan = _plan(tables, epsilon, delta, adjacency, mechanism, weights, accounting)
-    check_noise(plan)
-    return plan
+    return calibrate(
+        check_weights(tables, weights),
+        epsilon=epsilon,
+        delta=delta,
+        adjacency=adjacency,
+        mechanism=mechanism,
+        accounting=accounting,
+    )
 
 
-def _plan(
-    tables: int,
+def calibrate(
+    shape: tuple[int, ...],
+    *,
     epsilon: float,
     delta: float | None,
     adjacency: Adjacency,
     mechanism: Mechanism,
-    weights: Sequence[int] | None,
-    accounting: Literal["auto", "exact", "zcdp", "rdp"],
+    accounting: AccountingChoice,
+    scores: tuple[int, ...] = (),
+    rounds: tuple[int, ...] = (),
 ) -> NoisePlan:
-    """Least noise within the guarantee, whether or not a release can carry it."""
-    shape = _check_weights(tables, weights)
-    cells = changed_cells(adjacency)
+    """Least noise for queries whose precisions relate as the integers `shape`; the other parameters are a plan's.
+
+    Raises
+    ------
+    PrivacyError
+        As for `plan_noise`.
+    """
+    weights, shifts = moved(shape, scores, adjacency)
     _check_choice("mechanism", mechanism, get_args(Mechanism))
-    _check_choice("accounting", accounting, ("auto", "exact", "zcdp", "rdp"))
+    _check_choice("accounting", accounting, get_args(AccountingChoice))
     check_epsilon(epsilon)
     if delta is not None and not (0 < delta < 1 or (delta == 0 and (mechanism != "discrete-gaussian"))):
         raise PrivacyError(f"delta must be between 0 and 1 (exclusive), got {delta}")
+    factor: int
+    used: Accounting
     if math.isinf(epsilon):
-        return NoisePlan("none", adjacency, math.inf, 0.0, 0, shape, "none")
-    if mechanism == "none":
+        mechanism, delta, factor, numerator, used = "none", 0.0, 1, 0, "none"
+    elif mechanism == "none":
         raise PrivacyError(f"mechanism 'none' needs epsilon = inf, got {epsilon}")
-    if mechanism == "discrete-laplace":
+    elif mechanism == "discrete-laplace":
         if delta:
             raise PrivacyError(f"delta must be 0 with the discrete Laplace mechanism, got {delta}")
-        least = Fraction(cells * sum(shape)) / Fraction(epsilon)
+        least = Fraction(sum(w * d for w, d in zip(weights, shifts, strict=True))) / Fraction(epsilon)
         factor = _common_factor(float(least))
-        numerator = math.ceil(least * factor)
-        return NoisePlan(mechanism, adjacency, epsilon, 0.0, numerator, tuple(w * factor for w in shape), "pure")
-
-    delta = DEFAULT_DELTA if delta is None else float(delta)
-    exact = accounting == "exact" or (accounting == "auto" and tables <= EXACT_TABLES)
-    if exact:
-        try:
-            factor, numerator = _exact_numerator(shape, cells, epsilon, delta)
-        except PrivacyError:
-            if accounting == "exact":
-                raise
-            exact = False
-    if not exact:
-        distance = (rdp.classic_distance if accounting == "rdp" else rdp.zcdp_distance)(epsilon, delta)
-        least_float = cells * sum(shape) / distance**2
-        factor = _common_factor(least_float)
-        # upwards by more than a float's rounding
-        numerator = math.ceil(Fraction(least_float) * factor * (1 + Fraction(1, 10**12)))
-    used: Literal["exact", "zcdp", "rdp"] = "exact" if exact else "rdp" if accounting == "rdp" else "zcdp"
-    return NoisePlan(mechanism, adjacency, epsilon, delta, numerator, tuple(w * factor for w in shape), used)
+        delta, numerator, used = 0.0, math.ceil(least * factor), "pure"
+    else:
+        delta = DEFAULT_DELTA if delta is None else float(delta)
+        if accounting == "auto" and len(shape) > EXACT_TABLES:
+            accounting = "zcdp"
+        factor, numerator, used = _gaussian_numerator(weights, shifts, epsilon, delta, accounting)
+    plan = NoisePlan(
+        mechanism, adjacency, epsilon, delta, numerator, tuple(w * factor for w in shape), used, scores, rounds
+    )
+    check_noise(plan)
+    return plan
 
 
 def certify(plan: NoisePlan) -> float:
@@ -146,28 +153,51 @@ def certify(plan: NoisePlan) -> float:
         raise PrivacyError(f"epsilon must not be negative, got {plan.epsilon}")
     if math.isinf(plan.epsilon):
         return 0.0
-    cells = changed_cells(plan.adjacency)
+    weights, shifts = moved(plan.weights, plan.scores, plan.adjacency)
     if plan.mechanism == "discrete-laplace":
-        joint = Fraction(cells * sum(plan.weights), plan.numerator)
+        joint = Fraction(sum(w * d for w, d in zip(weights, shifts, strict=True)), plan.numerator)
         excess = joint - Fraction(plan.epsilon)
         # (e, 0) implies (epsilon, 1 - exp(epsilon - e)) for every epsilon < e
         if excess <= 0:
             return 0.0
         return 1.0 if excess > 40 else math.nextafter(-math.expm1(-float(excess)), 1.0)
-    return discrete_gaussian_delta(plan.epsilon, numerator=plan.numerator, weights=plan.weights, changed_cells=cells)
+    return discrete_gaussian_delta(plan.epsilon, numerator=plan.numerator, weights=weights, shifts=shifts)
 
 
-def _exact_numerator(shape: tuple[int, ...], cells: int, epsilon: float, delta: float) -> tuple[int, int]:
+def _gaussian_numerator(
+    weights: list[int], shifts: list[int], epsilon: float, delta: float, accounting: AccountingChoice
+) -> tuple[int, int, Literal["exact", "zcdp", "rdp"]]:
+    """Return the common factor of the weights, P, and the accounting that P comes from."""
+    if accounting in ("auto", "exact"):
+        try:
+            return *_exact_numerator(weights, shifts, epsilon, delta), "exact"
+        except PrivacyError:
+            if accounting == "exact":
+                raise
+    distance = (rdp.classic_distance if accounting == "rdp" else rdp.zcdp_distance)(epsilon, delta)
+    least = _squared_distance(weights, shifts) / distance**2
+    factor = _common_factor(least)
+    # upwards by more than a float's rounding
+    numerator = math.ceil(Fraction(least) * factor * (1 + Fraction(1, 10**12)))
+    return factor, numerator, "rdp" if accounting == "rdp" else "zcdp"
+
+
+def _exact_numerator(weights: list[int], shifts: list[int], epsilon: float, delta: float) -> tuple[int, int]:
     """Return the common factor of the weights, and the smallest P whose exact delta is at most `delta`."""
-    bound = cells * sum(shape) / rdp.zcdp_distance(epsilon, delta) ** 2
+    bound = _squared_distance(weights, shifts) / rdp.zcdp_distance(epsilon, delta) ** 2
     factor = _common_factor(bound)
-    weights = [w * factor for w in shape]
+    scaled = [w * factor for w in weights]
 
     def excess(numerator: int) -> float:
-        found = discrete_gaussian_delta(epsilon, numerator=numerator, weights=weights, changed_cells=cells)
+        found = discrete_gaussian_delta(epsilon, numerator=numerator, weights=scaled, shifts=shifts)
         return math.log(found) - math.log(delta)
 
     return factor, _smallest(excess, math.ceil(bound * factor))
+
+
+def _squared_distance(weights: list[int], shifts: list[int]) -> int:
+    """P times the squared L2 distance between neighbours in units of the noise."""
+    return sum(w * d * d for w, d in zip(weights, shifts, strict=True))
 
 
 def _smallest(excess: Callable[[int], float], high: int) -> int:
@@ -212,8 +242,14 @@ def _common_factor(least: float) -> int:
     return 1 << max(0, math.ceil(math.log2(_RESOLUTION / least)))
 
 
-def _check_weights(tables: int, weights: Sequence[int] | None) -> tuple[int, ...]:
-    """Return the weights, reduced by their greatest common divisor."""
+def check_weights(tables: int, weights: Sequence[int] | None) -> tuple[int, ...]:
+    """Return the weights, reduced by their greatest common divisor.
+
+    Raises
+    ------
+    PrivacyError
+        If there are none, or they are not positive integers, one per table.
+    """
     if tables < 1:
         raise PrivacyError(f"tables must be at least 1, got {tables}")
     if weights is None:

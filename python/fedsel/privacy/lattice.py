@@ -1,18 +1,21 @@
-r"""Exact delta of the joint discrete-Gaussian release of many tables.
+r"""Exact delta of the joint discrete-Gaussian release of many integer queries.
 
-Table t carries discrete Gaussian noise with :math:`\sigma_t^2 = P / w_t`, all :math:`w_t` positive integers. A changed
-cell with noise :math:`Y` contributes :math:`w_t (1 - 2 Y) / (2 P)` to the privacy loss, so the joint loss is a function
-of one integer, :math:`S = \sum_t u_t Y_t`, where :math:`u_t = w_t / g` and g is the greatest common divisor:
+Between neighbouring data sets, coordinate j of the release moves by an integer :math:`d_j`: one for a changed cell of a
+table, up to D for a score. Its noise :math:`Y_j` is discrete Gaussian with :math:`\sigma_j^2 = P / w_j`, all
+:math:`w_j` positive integers, so it contributes :math:`w_j (d_j^2 - 2 d_j Y_j) / (2 P)` to the privacy loss. By
+symmetry of the noise the joint loss is a function of one integer, :math:`S = \sum_j a_j Y_j`, where
+:math:`a_j = w_j d_j / g` and g is the greatest common divisor of the :math:`w_j d_j`:
 
-.. math:: L = \kappa (U + 2 S) / 2, \qquad \kappa = g / P, \qquad U = \sum_t u_t
+.. math:: L = \kappa (U + 2 S) / 2, \qquad \kappa = g / P, \qquad U = \sum_j a_j d_j
 
-(each table counted once for every cell that changes in it). Three facts make
+Three facts make
 :math:`\delta(\epsilon) = E[(1 - e^{\epsilon - L})_+]` cheap and accurate for any number of tables:
 
-* The noise is symmetric, so the reflection y -> 1 - y of every changed cell swaps the two neighbouring output
+* The noise is symmetric, so the reflection y -> d_j - y of every coordinate swaps the two neighbouring output
   distributions: both directions have the same delta and one is enough.
-* Shifting every :math:`Y_t` by the same integer m is an exponential tilt:
-  :math:`P(S = s + m U) = P(S = s) \exp(-\kappa (m s + m^2 U / 2))` holds exactly. The far tail that decides a small
+* Shifting every :math:`Y_j` by :math:`m d_j`, m an integer, is an exponential tilt: it multiplies the probability of y
+  by :math:`\exp(-\sum_j w_j (m d_j y_j + m^2 d_j^2 / 2) / P)`, which depends on y through S alone, and moves S by m U.
+  So :math:`P(S = s + m U) = P(S = s) \exp(-\kappa (m s + m^2 U / 2))` holds exactly. The far tail that decides a small
   delta is therefore a reweighted centre, and relative precision does not depend on how small delta is.
 * The characteristic function of S is a product of theta functions in closed form, and the reweighting is a difference
   of two geometric sequences. By Parseval on the integers modulo N, delta is a short sum over the few frequencies
@@ -21,12 +24,21 @@ of one integer, :math:`S = \sum_t u_t Y_t`, where :math:`u_t = w_t / g` and g is
 Everything neglected (the tail beyond the window, skipped frequencies, floating-point rounding) is bounded and added,
 and mass that wraps around modulo N is counted as if it lay inside the window, so the result is an upper bound.
 
+Why the largest shift of every coordinate is the worst case. The discrete Gaussian is log-concave, so the likelihood
+ratio of two of its translates is monotone and the best test between them is a half-line: with F(t) = P(Y >= t), the
+hockey-stick divergence at distance d is the largest over t of :math:`F(t) - e^\epsilon F(t + d)`, which grows with d
+since F falls. At every epsilon the pair at the largest shift therefore dominates all pairs at smaller ones, whatever
+their sign. Dominating pairs compose to a dominating pair, also where a query is chosen in view of earlier releases, as
+long as the scales and largest shifts were fixed in advance.
+
 References
 ----------
 C. Canonne, G. Kamath and T. Steinke, "The discrete Gaussian for differential privacy", NeurIPS 2020: the mechanism,
 and that it is sub-Gaussian with parameter sigma.
 B. Balle and Y.-X. Wang, "Improving the Gaussian mechanism for differential privacy", ICML 2018: delta as an expectation
 over the privacy loss.
+Y. Zhu, J. Dong and Y.-X. Wang, "Optimal accounting of differential privacy via characteristic function", AISTATS 2022:
+dominating pairs and their adaptive composition.
 """
 
 from __future__ import annotations
@@ -35,6 +47,7 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from fractions import Fraction
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -59,11 +72,22 @@ MAX_WORK = 1 << 26
 
 _SWITCH = 0.8  # sigma above which the Fourier side of the theta function converges faster
 
+
+class Group(NamedTuple):
+    """Coordinates alike: S holds `size` of them, each times `step` (a in the text above), all of one variance."""
+
+    step: int
+    variance: float
+    size: int
+
+
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 
 
-def discrete_gaussian_delta(epsilon: float, *, numerator: int, weights: Sequence[int], changed_cells: int = 1) -> float:
+def discrete_gaussian_delta(
+    epsilon: float, *, numerator: int, weights: Sequence[int], shifts: Sequence[int] | None = None
+) -> float:
     """Upper bound on delta at a given epsilon, exact up to rounding.
 
     Parameters
@@ -71,18 +95,19 @@ def discrete_gaussian_delta(epsilon: float, *, numerator: int, weights: Sequence
     epsilon : float
         At least 0, at most 1e6 or infinite.
     numerator : int
-        P; table t has sigma_t^2 = P / w_t.
+        P; coordinate j has sigma_j^2 = P / w_j.
     weights : sequence of int
-        w_t, one positive integer per table.
-    changed_cells : int
-        Cells of every table that differ by one between neighbours: 1 (add-remove) or 2 (replace-one).
+        w_j, one positive integer per coordinate of the release that moves between neighbours.
+    shifts : sequence of int, optional
+        d_j, the largest change of each coordinate, a positive integer; all 1 if not given. `fedsel.privacy.adjacency.
+        moved` lists both for a plan.
 
     Returns
     -------
     float
-        delta, never below the true value. The excess is a fraction of about 10^-11 for up to a thousand tables while
-        the L2 distance between neighbours in units of the noise (the root of the sum of 1 / sigma_t^2 over changed
-        cells) stays below 8, which covers every epsilon up to 30 or so; beyond, the bound stays valid and loosens.
+        delta, never below the true value. The excess is a fraction of about 10^-11 for up to a thousand coordinates
+        while the L2 distance between neighbours in units of the noise (the root of the sum of d_j^2 / sigma_j^2) stays
+        below 8, which covers every epsilon up to 30 or so; beyond, the bound stays valid and loosens.
 
     Raises
     ------
@@ -96,14 +121,15 @@ def discrete_gaussian_delta(epsilon: float, *, numerator: int, weights: Sequence
         return 0.0
     if epsilon > LARGEST_EPSILON:
         raise PrivacyError(f"epsilon must be at most {LARGEST_EPSILON:g} or infinite, got {epsilon}")
-    divisor = math.gcd(*weights)
-    groups = sorted((w // divisor, n * changed_cells) for w, n in Counter(weights).items())
+    counted = Counter(zip(weights, [1] * len(weights) if shifts is None else shifts, strict=True))
+    divisor = math.gcd(*(w * d for w, d in counted))
     if divisor > numerator << 40:
         return 1.0  # no noise to speak of
-    if groups[-1][0] > MAX_PERIOD or numerator > divisor << 64:
+    if max(max(w * d // divisor, d) for w, d in counted) > MAX_PERIOD or numerator > divisor << 64:
         raise PrivacyError(_too_long())
+    groups = sorted(Group(w * d // divisor, numerator / w, n) for (w, d), n in counted.items())
     kappa = divisor / numerator
-    total = sum(u * n for u, n in groups)
+    total = sum(w * d // divisor * d * n for (w, d), n in counted.items())
     spread = math.sqrt(total / kappa)  # standard deviation of S, up to discreteness; its sub-Gaussian parameter exactly
 
     # Losses above epsilon start at `first`; m tilts the window so that it starts near the centre of S.
@@ -121,7 +147,7 @@ def discrete_gaussian_delta(epsilon: float, *, numerator: int, weights: Sequence
     ratio = math.exp(min(0.0, epsilon - kappa * (total * (m + 0.5) + first)))
     length = last - first + 1
 
-    frequencies, log_phi = _characteristic_function(groups, kappa, period)
+    frequencies, log_phi = _characteristic_function(groups, period)
     angle = (2 * math.pi / period) * frequencies.astype(np.float64)
     phi = np.exp(log_phi)
     sum_slow = _geometric_sum(slow, angle, length)
@@ -130,11 +156,10 @@ def discrete_gaussian_delta(epsilon: float, *, numerator: int, weights: Sequence
     multiplicity = np.where((frequencies == 0) | (2 * frequencies == period), 1.0, 2.0)
     value = float(np.sum(multiplicity * phi * (turn * (sum_slow - ratio * sum_fast)).real)) / period
 
-    # Rounding: every factor is good to a few units in the last place for each of the cells multiplied.
-    cells = sum(n for _, n in groups)
+    # Rounding: every factor is good to a few units in the last place for each of the coordinates multiplied.
     unit = float(np.finfo(np.float64).eps)
     size = float(np.sum(multiplicity * phi * (np.abs(sum_slow) + ratio * np.abs(sum_fast)))) / period
-    rounding = unit * (64 + 16 * cells + 8 * NEGLIGIBLE + 8 * epsilon) * size
+    rounding = unit * (64 + 16 * len(weights) + 8 * NEGLIGIBLE + 8 * epsilon) * size
     skipped = math.exp(-NEGLIGIBLE) * float(_geometric_sum(slow, np.zeros(1), length)[0].real)
     tail = math.exp(-slow * (length - 1) - last * last / (2 * spread * spread))
     bound = max(value, 0.0) + rounding + skipped + tail
@@ -150,18 +175,16 @@ def _geometric_sum(rate: float, angle: FloatArray, length: int) -> npt.NDArray[n
     return np.where(step == 0, complex(length), result)
 
 
-def _characteristic_function(
-    groups: Sequence[tuple[int, int]], kappa: float, period: int
-) -> tuple[IntArray, FloatArray]:
+def _characteristic_function(groups: Sequence[Group], period: int) -> tuple[IntArray, FloatArray]:
     """Frequencies 0 .. period / 2 at which S has a characteristic function worth counting, and its logarithm there.
 
-    With x_n = exp(-(2 n - 1) / (2 sigma^2)), Jacobi's triple product gives for one cell, |a| <= pi,
-    log phi(a) = sum_n log(1 - 4 x_n sin(a/2)^2 / (1 + x_n)^2) <= -b a^2 with pi^2 b = sum_n 4 x_n / (1 + x_n)^2, which
+    S is the sum of a Y over all coordinates, so its characteristic function at an angle is the product of those of Y at
+    a times the angle. With x_n = exp(-(2 n - 1) / (2 sigma^2)), Jacobi's triple product gives for one Y and |v| <= pi,
+    log phi(v) = sum_n log(1 - 4 x_n sin(v/2)^2 / (1 + x_n)^2) <= -b v^2 with pi^2 b = sum_n 4 x_n / (1 + x_n)^2, which
     is at least 1.99 sigma^2 for sigma >= 0.8 (Poisson summation of sech^2); for smaller sigma the first term is used.
     """
     decay = []
-    for u, n in groups:
-        variance = 1 / (kappa * u)
+    for _, variance, n in groups:
         x = math.exp(-0.5 / variance)
         b = 0.2 * variance if variance >= _SWITCH**2 else 4 * x / ((1 + x) ** 2 * math.pi**2)
         decay.append(n * b * (2 * math.pi / period) ** 2)
@@ -170,14 +193,14 @@ def _characteristic_function(
     order = sorted(range(len(groups)), key=lambda index: -decay[index])
     steepest = max(decay[order[0]], NEGLIGIBLE / period**2)
     reach = min(period // 2, math.floor(math.sqrt(NEGLIGIBLE / steepest)) + 1)
-    frequencies = _near_multiples(groups[order[0]][0], reach, period)
+    frequencies = _near_multiples(groups[order[0]].step, reach, period)
     exponent = np.zeros(frequencies.size)
     work = 0
     for index in order:
         work += frequencies.size
         if work > MAX_WORK:
             raise PrivacyError(_too_long())
-        folded = _fold(frequencies * groups[index][0], period)
+        folded = _fold(frequencies * groups[index].step, period)
         exponent += decay[index] * folded.astype(np.float64) ** 2
         keep = exponent <= NEGLIGIBLE
         frequencies, exponent = frequencies[keep], exponent[keep]
@@ -185,22 +208,22 @@ def _characteristic_function(
     if frequencies.size * len(groups) > MAX_WORK:
         raise PrivacyError(_too_long())
     log_phi = np.zeros(frequencies.size)
-    for u, n in groups:
-        angle = (2 * math.pi / period) * _fold(frequencies * u, period).astype(np.float64)
-        log_phi += n * _log_theta(angle, 1 / (kappa * u))
+    for step, variance, n in groups:
+        angle = (2 * math.pi / period) * _fold(frequencies * step, period).astype(np.float64)
+        log_phi += n * _log_theta(angle, variance)
     return frequencies, log_phi
 
 
-def _near_multiples(u: int, reach: int, period: int) -> IntArray:
-    """All j in 0 .. period / 2 for which u j lies within `reach` of a multiple of the period."""
+def _near_multiples(step: int, reach: int, period: int) -> IntArray:
+    """All j in 0 .. period / 2 for which step j lies within `reach` of a multiple of the period."""
     if 2 * reach + 1 >= period:
         starts, stops = [0], [period // 2 + 1]
     else:
-        multiples = range(0, u * (period // 2) + reach + 1, period)
+        multiples = range(0, step * (period // 2) + reach + 1, period)
         if len(multiples) > MAX_FREQUENCIES:
             raise PrivacyError(_too_long())
-        starts = [max(0, -((reach - k) // u)) for k in multiples]
-        stops = [min(period // 2, (k + reach) // u) + 1 for k in multiples]
+        starts = [max(0, -((reach - k) // step)) for k in multiples]
+        stops = [min(period // 2, (k + reach) // step) + 1 for k in multiples]
     if sum(max(0, b - a) for a, b in zip(starts, stops, strict=True)) > MAX_FREQUENCIES:
         raise PrivacyError(_too_long())
     return np.concatenate([np.arange(a, b, dtype=np.int64) for a, b in zip(starts, stops, strict=True)])

@@ -54,6 +54,8 @@ def check_noise(plan: NoisePlan) -> None:
         If epsilon is out of range or the noise is too wide.
     """
     check_epsilon(plan.epsilon)
+    if max(plan.sensitivities) > COUNT_BOUND:
+        raise PrivacyError(f"the D of a score must be at most 2**40, got {max(plan.scores)}")
     if max(plan.numerator, *plan.weights) > MAX_SCALE_INTEGER:
         raise PrivacyError(
             "noise scale: numerator and weights must be at most 2**62; a larger epsilon, fewer tables or smaller "
