@@ -86,7 +86,6 @@ def test_bad_columns_are_refused(columns, message):
 @pytest.mark.parametrize(
     ("sets", "message"),
     [
-        ((), "at least one variable set"),
         (((0, 1), (0, 1)), "occurs twice"),
         (((1, 0),), "must increase"),
         (((0, 3),), "between 0 and 2"),
@@ -97,6 +96,14 @@ def test_bad_columns_are_refused(columns, message):
 def test_bad_workloads_are_refused(sets, message):
     with pytest.raises(SchemaError, match=message):
         Workload(("a", "b", "c"), (3, 4, 2), sets)
+
+
+def test_counting_nothing_is_refused():
+    schema = made_schema([3, 4, 2])
+    empty = Workload(schema.names, schema.domain, ())
+    assert (empty.cells, empty.offsets.tolist()) == (0, [0])
+    with pytest.raises(DataError, match="at least one variable set is needed, got none"):
+        count([np.zeros(3, dtype=np.uint8)] * 3, empty)
 
 
 def test_bad_workload_requests_are_refused():

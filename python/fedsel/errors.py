@@ -21,6 +21,10 @@ class ReleaseError(FedselError):
     """A release is malformed, inconsistent, or of another format."""
 
 
+class RuleError(FedselError):
+    """A score rule, or what a release says about its scores, is malformed or does not fit the schema."""
+
+
 class PoolError(FedselError):
     """Releases do not form one pool, or a stored pool is damaged."""
 

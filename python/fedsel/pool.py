@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -13,13 +13,16 @@ import numpy as np
 import numpy.typing as npt
 
 from fedsel.errors import FedselError, PoolError
-from fedsel.pool_builder import PoolBuilder, differences, some
+from fedsel.pool_builder import differences, some
+from fedsel.pool_gathering import gather
+from fedsel.pool_scores import ClientScores
 from fedsel.privacy.limits import COUNT_BOUND
 from fedsel.privacy.noise_tail import cell_variance
 from fedsel.privacy.plan import NoisePlan
 from fedsel.privacy.statement import PrivacyStatement, state
 from fedsel.release import Release, check_client_name, check_plan, check_round, check_rows, check_workload
 from fedsel.schema import Schema
+from fedsel.score_rule import ScoreRule
 from fedsel.tables import Workload
 
 _BLOCK_BYTES = 2**24  # counts are looked over in blocks, so that a memory-mapped pool is never held whole
@@ -58,6 +61,8 @@ class Pool:
         Each client's public number of records, None where it is not public.
     unit : float
         Records per count: 1, except for denoised counts, which are kept in fixed point.
+    scores : ClientScores or None
+        The clients' scores, if they have released any.
 
     Raises
     ------
@@ -77,6 +82,7 @@ class Pool:
     rounds: tuple[int, ...]
     rows: tuple[int | None, ...]
     unit: float = 1.0
+    scores: ClientScores | None = None
 
     def __post_init__(self) -> None:
         if not self.clients:
@@ -88,6 +94,8 @@ class Pool:
             twice = next(name for name in self.clients if name in seen or seen.add(name))  # type: ignore[func-returns-value]
             raise PoolError(f"pool: client {twice!r} occurs twice")
         check_workload(self.workload, self.schema)
+        if not self.workload.sets:
+            raise PoolError("a pool needs at least one table, got a workload of none")
         for field in ("plan_index", "seeded", "rounds", "rows"):
             if len(getattr(self, field)) != len(self.clients):
                 raise PoolError(
@@ -101,6 +109,8 @@ class Pool:
             check_round(number)
         for rows, index in set(zip(self.rows, self.plan_index, strict=True)):
             check_rows(rows, self.schema, self.plans[index])
+        if self.scores is not None and len(self.scores.plan_index) != len(self.clients):
+            raise PoolError(f"pool: scores: expected {len(self.clients)}, got {len(self.scores.plan_index)}")
         self._check_counts()
 
     def _check_counts(self) -> None:
@@ -123,16 +133,20 @@ class Pool:
             object.__setattr__(self, "counts", view)
 
     @classmethod
-    def from_releases(cls, releases: Iterable[Release], *, allow_mixed: bool = False) -> Pool:
+    def from_releases(
+        cls, releases: Iterable[Release], *, rule: ScoreRule | None = None, allow_mixed: bool = False
+    ) -> Pool:
         """Gather releases.
 
         Parameters
         ----------
         releases : iterable of Release
-            One per client.
+            One per client; two where tables and scores were released in different rounds.
+        rule : ScoreRule, optional
+            The rule that scores were made under, required if there are scores.
         allow_mixed : bool
             Accept releases that differ in budget, noise, adjacency, round or seeding; `mixed` then says in what.
-            Different schemas or workloads are never accepted.
+            Different schemas, workloads or rules are never accepted.
 
         Returns
         -------
@@ -144,16 +158,15 @@ class Pool:
             If there is none, a client occurs twice, or releases do not go together.
         """
         held = list(releases)
-        builder = PoolBuilder(len(held), allow_mixed=allow_mixed)
-        for release in held:
-            builder.add(release, source=f"client {release.client!r}")
-        return cls(**builder.finish())
+        named = ((release, f"client {release.client!r}") for release in held)
+        return cls(**gather(named, most=len(held), rule=rule, allow_mixed=allow_mixed))
 
     @classmethod
     def open(
         cls,
         paths: Iterable[str | os.PathLike[str]],
         *,
+        rule: ScoreRule | None = None,
         allow_mixed: bool = False,
         progress: Callable[[int, int], object] | None = None,
     ) -> Pool:
@@ -162,8 +175,8 @@ class Pool:
         Parameters
         ----------
         paths : iterable of path
-            One release file per client.
-        allow_mixed : bool
+            One release file per client, or two: tables and scores.
+        rule, allow_mixed
             As in `from_releases`.
         progress : callable, optional
             Called after every file with (files read, files).
@@ -182,13 +195,15 @@ class Pool:
         from fedsel.release_file import ReleaseReader
 
         files = [Path(path) for path in paths]
-        builder = PoolBuilder(len(files), allow_mixed=allow_mixed)
         reader = ReleaseReader()
-        for number, file in enumerate(files, start=1):
-            builder.add(reader.read(file), source=str(file))
-            if progress is not None:
-                progress(number, len(files))
-        return cls(**builder.finish())
+
+        def read() -> Iterator[tuple[Release, str]]:
+            for number, file in enumerate(files, start=1):
+                yield reader.read(file), str(file)
+                if progress is not None:
+                    progress(number, len(files))
+
+        return cls(**gather(read(), most=len(files), rule=rule, allow_mixed=allow_mixed))
 
     def save(self, folder: str | os.PathLike[str], *, overwrite: bool = False) -> None:
         """Store the pool as a folder of ``counts.npy`` and ``pool.json``; see `fedsel.pool_folder`."""
@@ -250,6 +265,7 @@ class Pool:
             rounds=tuple(self.rounds[row] for row in rows),
             rows=tuple(self.rows[row] for row in rows),
             unit=self.unit,
+            scores=None if self.scores is None else self.scores.subset(rows),
         )
 
     def table(self, index: int) -> npt.NDArray[np.int64]:
@@ -308,8 +324,8 @@ class Pool:
         """Estimate how many records each client has.
 
         Every table counts every record, so its noisy total estimates the same number with variance
-        cells * (noise variance); the tables' noises are independent and are combined by inverse variance. Where the
-        number is public, or the counts are exact, the standard error is 0.
+        cells * (noise variance), and so does the last score; their noises are independent and are combined by inverse
+        variance. Where the number is public, or the counts are exact, the standard error is 0.
 
         Returns
         -------
@@ -317,6 +333,9 @@ class Pool:
         """
         sums = self.unit * np.add.reduceat(self.counts, self.workload.offsets[:-1], axis=1)
         variance = self.variance * self.workload.sizes
+        if self.scores is not None:
+            sums = np.column_stack([sums, self.scores.values[:, -1]])
+            variance = np.column_stack([variance, self.scores.variance[:, -1]])
         noisy = variance[:, 0] > 0
         # An exact release has no variance to weigh by, and all its tables state the same total.
         weight = np.where(noisy[:, None], 1.0 / np.where(noisy[:, None], variance, 1.0), 1.0)

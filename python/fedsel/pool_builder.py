@@ -23,6 +23,11 @@ class PoolBuilder:
         Number of releases to come.
     allow_mixed : bool
         Accept releases that differ in budget, noise, adjacency, round or seeding.
+
+    Attributes
+    ----------
+    protocols : dict of str to (NoisePlan or None)
+        For every client so far, the plan of several rounds that its tables are a part of, if any.
     """
 
     def __init__(self, clients: int, *, allow_mixed: bool = False) -> None:
@@ -34,6 +39,7 @@ class PoolBuilder:
         self._first_source = ""
         self._counts: npt.NDArray[np.int64] = np.empty((0, 0), dtype=np.int64)
         self._sources: dict[str, str] = {}
+        self.protocols: dict[str, NoisePlan | None] = {}
         self._plans: dict[NoisePlan, int] = {}
         self._plan_index: list[int] = []
         self._seeded: list[bool] = []
@@ -58,9 +64,10 @@ class PoolBuilder:
             raise PoolError(
                 f"{source}: client {release.client!r} occurs twice, first in {self._sources[release.client]}"
             )
-        self._counts[len(self._sources)] = release.counts
+        self._counts[len(self._sources)] = release.table_counts
         self._sources[release.client] = source
-        self._plan_index.append(self._plans.setdefault(release.plan, len(self._plans)))
+        self.protocols[release.client] = release.protocol
+        self._plan_index.append(self._plans.setdefault(release.table_plan, len(self._plans)))
         self._seeded.append(release.seeded)
         self._rounds.append(release.round)
         self._rows.append(release.rows)
@@ -73,7 +80,7 @@ class PoolBuilder:
             what = workload_difference(first.workload, release.workload)
             raise PoolError(f"{source}: workload differs from that of {self._first_source}: {what}")
         if not self._allow_mixed:
-            pairs = (first.plan, release.plan), (first.round, release.round), (first.seeded, release.seeded)
+            pairs = (first.table_plan, release.table_plan), (first.round, release.round), (first.seeded, release.seeded)
             found = differences(*pairs)
             if found:
                 raise PoolError(

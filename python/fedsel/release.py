@@ -1,10 +1,10 @@
-"""The one thing that leaves a client: the noisy counts of its tables, with the promise they carry."""
+"""The one thing that leaves a client: noisy integers (its tables, its scores), with the promise they carry."""
 
 from __future__ import annotations
 
 import math
 import unicodedata
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import get_args
 
 import numpy as np
@@ -14,6 +14,7 @@ from fedsel.errors import PrivacyError, ReleaseError
 from fedsel.privacy.limits import COUNT_BOUND, MAX_CELLS, check_noise
 from fedsel.privacy.plan import Accounting, Adjacency, Mechanism, NoisePlan
 from fedsel.schema import Schema
+from fedsel.score_rule import ScoreQueries
 from fedsel.tables import Workload
 
 MAX_CLIENT_NAME = 200
@@ -49,15 +50,14 @@ def check_round(number: object) -> int:
     return number
 
 
-def check_plan(plan: NoisePlan, tables: int) -> None:
+def check_plan(plan: NoisePlan, tables: int, scores: ScoreQueries | None = None) -> None:
     """Refuse a plan that no release may carry.
 
     Raises
     ------
     ReleaseError
-        If a name is unknown, epsilon or delta is out of range, the parts contradict each other, the number of weights
-        is not the number of tables, there are scores or several rounds, which the format cannot state, or the noise is
-        too wide for the bound on counts.
+        If a name is unknown, epsilon or delta is out of range, the parts contradict each other, the queries are not
+        those of the release, there are several rounds, or the noise is too wide for the bound on counts.
     """
     for field, value, known in (
         ("mechanism", plan.mechanism, get_args(Mechanism)),
@@ -79,13 +79,13 @@ def check_plan(plan: NoisePlan, tables: int) -> None:
         raise ReleaseError("delta: the discrete Gaussian needs a number above 0, got 0")
     if plan.accounting == "pure" and plan.delta != 0:
         raise ReleaseError(f"delta: pure accounting states delta = 0, got {plan.delta!r}")
-    if plan.scores or len(plan.rounds) > 1:
-        raise ReleaseError(
-            f"plan: a release of tables states a plan of tables in one round, got {len(plan.scores)} scores in "
-            f"{len(plan.rounds)} rounds"
-        )
-    if len(plan.weights) != tables:
-        raise ReleaseError(f"weights: expected {tables}, one per table, got {len(plan.weights)}")
+    if len(plan.rounds) > 1:
+        raise ReleaseError(f"plan: a release states the noise of its own round, got {len(plan.rounds)} rounds")
+    expected = () if scores is None else (scores.resolution,) * len(scores.names)
+    if plan.scores != expected:
+        raise ReleaseError(f"plan: scores: expected {expected}, what each may change by, got {plan.scores}")
+    if plan.tables != tables:
+        raise ReleaseError(f"weights: expected {tables}, one per table, got {plan.tables}")
     try:
         check_noise(plan)
     except PrivacyError as error:
@@ -94,7 +94,7 @@ def check_plan(plan: NoisePlan, tables: int) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Release:
-    """Noisy counts of one client's tables. Public once written.
+    """Noisy counts of one client's tables, or its noisy scores, or both. Public once written.
 
     Parameters
     ----------
@@ -103,17 +103,22 @@ class Release:
     schema : Schema
         What the categories mean.
     workload : Workload
-        Which tables, over the schema's variables.
-    counts : ndarray of int64, shape (cells,)
-        Noisy counts in records, all tables one after another; may be negative. Kept as a read-only copy.
+        Which tables, over the schema's variables; may be none.
+    counts : ndarray of int64, shape (cells + scores,)
+        Noisy counts, may be negative: all tables one after another, in records, then the scores, in their units. Kept
+        as a read-only copy.
     plan : NoisePlan
-        Mechanism, scale of every table, adjacency and guarantee.
+        Mechanism, scale of every query, adjacency and guarantee.
     round : int
         Round of the protocol, from 1.
     seeded : bool
         Whether the noise came from a seeded generator: experiments only, since whoever knows the seed can remove it.
     rows : int or None
         Number of records, only where the schema declares sizes public and the adjacency is replace-one.
+    scores : ScoreQueries or None
+        Which scores; none by default.
+    protocol : NoisePlan or None
+        Plan of all rounds, whose joint guarantee `plan` states, if there are several.
 
     Raises
     ------
@@ -129,21 +134,54 @@ class Release:
     round: int = 1
     seeded: bool = False
     rows: int | None = None
+    scores: ScoreQueries | None = None
+    protocol: NoisePlan | None = None
 
     def __post_init__(self) -> None:
         check_client_name(self.client)
         check_round(self.round)
         check_workload(self.workload, self.schema)
-        check_plan(self.plan, len(self.workload.sets))
+        if not self.workload.sets and self.scores is None:
+            raise ReleaseError("a release needs at least one table or score, got none")
+        check_plan(self.plan, len(self.workload.sets), self.scores)
+        check_protocol(self.protocol, self.plan, self.round)
         if not isinstance(self.seeded, bool):
             raise ReleaseError(f"seeded: expected true or false, got {self.seeded!r}")
-        object.__setattr__(self, "counts", _checked_counts(self.counts, self.workload, exact=self.exact))
+        counts = _checked_counts(self.counts, self.workload.cells, len(self.score_names), exact=self.exact)
+        object.__setattr__(self, "counts", counts)
         check_rows(self.rows, self.schema, self.plan)
 
     @property
     def exact(self) -> bool:
         """Whether the counts are exact, that is: not private at all."""
         return self.plan.mechanism == "none"
+
+    @property
+    def score_names(self) -> tuple[str, ...]:
+        """Names of the scores, none if there are none."""
+        return () if self.scores is None else self.scores.names
+
+    @property
+    def table_counts(self) -> npt.NDArray[np.int64]:
+        """Counts of all tables, (cells,), in records; a read-only view."""
+        return self.counts[: self.workload.cells]
+
+    @property
+    def score_counts(self) -> npt.NDArray[np.int64]:
+        """Counts of the scores, (scores,), in their units; a read-only view."""
+        return self.counts[self.workload.cells :]
+
+    @property
+    def table_plan(self) -> NoisePlan:
+        """Noise of the tables alone; the guarantee is that of the whole plan."""
+        if not self.plan.scores:
+            return self.plan
+        return replace(self.plan, weights=self.plan.weights[: self.plan.tables], scores=(), rounds=())
+
+    @property
+    def score_plan(self) -> NoisePlan:
+        """Noise of the scores alone; the guarantee is that of the whole plan."""
+        return replace(self.plan, weights=self.plan.weights[self.plan.tables :], rounds=())
 
     def table(self, index: int) -> npt.NDArray[np.int64]:
         """Return the counts of one table, in its own shape (a read-only view)."""
@@ -154,13 +192,32 @@ class Release:
         if not isinstance(other, Release):
             return NotImplemented
         return (
-            (self.client, self.round, self.seeded, self.rows, self.plan, self.workload)
-            == (other.client, other.round, other.seeded, other.rows, other.plan, other.workload)
+            (self.client, self.round, self.seeded, self.rows, self.plan, self.workload, self.scores, self.protocol)
+            == (
+                *(other.client, other.round, other.seeded, other.rows),
+                *(other.plan, other.workload, other.scores, other.protocol),
+            )
             and self.schema.fingerprint == other.schema.fingerprint
             and bool(np.array_equal(self.counts, other.counts))
         )
 
     __hash__ = None  # type: ignore[assignment]  # equality looks at the counts, an array
+
+
+def check_protocol(protocol: NoisePlan | None, plan: NoisePlan, round: int) -> None:
+    """Refuse a plan of several rounds whose part for this round is not the release's plan.
+
+    Raises
+    ------
+    ReleaseError
+        If it has one round only, or none of this number, or its part differs.
+    """
+    if protocol is None:
+        return
+    if not 1 <= round <= len(protocol.rounds) or len(protocol.rounds) == 1:
+        raise ReleaseError(f"protocol: expected several rounds, {round} among them, got {len(protocol.rounds)}")
+    if protocol.part(round) != plan:
+        raise ReleaseError(f"protocol: its part for round {round} is not the noise of this release")
 
 
 def check_workload(workload: Workload, schema: Schema) -> None:
@@ -199,17 +256,17 @@ def check_rows(rows: object, schema: Schema, plan: NoisePlan) -> None:
         raise ReleaseError(f"rows: adjacency {plan.adjacency} protects the size, only replace-one allows to state it")
 
 
-def _checked_counts(counts: npt.NDArray[np.int64], workload: Workload, *, exact: bool) -> npt.NDArray[np.int64]:
+def _checked_counts(counts: npt.NDArray[np.int64], cells: int, scores: int, *, exact: bool) -> npt.NDArray[np.int64]:
     if not isinstance(counts, np.ndarray) or counts.dtype != np.int64:
         raise ReleaseError(f"counts: expected an array of int64, got {getattr(counts, 'dtype', type(counts).__name__)}")
-    if counts.shape != (workload.cells,):
-        raise ReleaseError(f"counts: expected shape ({workload.cells},), got {counts.shape}")
+    if counts.shape != (cells + scores,):
+        raise ReleaseError(f"counts: expected shape ({cells + scores},), got {counts.shape}")
     lowest, highest = int(counts.min()), int(counts.max())
     if lowest < -COUNT_BOUND or highest > COUNT_BOUND:
         # never the count itself: it may be an exact one, and messages end up in logs
         side = "below -2**40" if lowest < -COUNT_BOUND else "above 2**40"
         raise ReleaseError(f"counts: expected between -2**40 and 2**40, got one {side}")
-    if exact and lowest < 0:
+    if exact and counts[:cells].min(initial=0) < 0:
         raise ReleaseError("counts: an exact release has no negative count, got one")
     copy = counts.copy()
     copy.setflags(write=False)

@@ -78,7 +78,7 @@ class ConsistencyCheck:
         Parameters
         ----------
         counts : ndarray of int64, shape (cells,)
-            The release, in records.
+            Its tables, in records.
         plan : NoisePlan
             Its noise.
         rows : int, optional

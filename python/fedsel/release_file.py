@@ -16,8 +16,9 @@ from fedsel.parquet_footer import Footer, read_footer
 from fedsel.privacy.limits import COUNT_BOUND
 from fedsel.release import Release
 from fedsel.release_consistency import ConsistencyCheck
+from fedsel.release_fields import shown
 from fedsel.release_layout import COLUMNS, COUNT, LABEL_COLUMNS, LabelColumn, label_columns
-from fedsel.release_metadata import KEY, MAX_METADATA, MetadataReader, ReleaseHeader, shown, write_metadata
+from fedsel.release_metadata import KEY, MAX_METADATA, MetadataReader, ReleaseHeader, write_metadata
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -40,7 +41,7 @@ def encode_release(release: Release) -> bytes:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    columns = label_columns(release.schema, release.workload)
+    columns = label_columns(release.schema, release.workload, release.score_names)
     arrays = [_dictionary_array(columns[name]) for name in LABEL_COLUMNS]
     # Through buffers, not `pa.array`: that would import pandas where it is installed.
     arrays.append(pa.Array.from_buffers(pa.int64(), release.counts.size, [None, pa.py_buffer(release.counts)]))
@@ -144,7 +145,7 @@ class ReleaseReader:
         file = pq.ParquetFile(pa.BufferReader(content), **limits)
         header = self._metadata.read(metadata)
         _check_columns(file)
-        _check_size(footer, header.workload.cells, len(content))
+        _check_size(footer, header.cells, len(content))
         self._prepare(header)
         # As codes: a text that a hostile file repeats in every row is then held once.
         coded = pq.ParquetFile(
@@ -152,8 +153,8 @@ class ReleaseReader:
         )
         table = coded.read_row_group(0, use_threads=False)
         table.validate(full=True)
-        if table.num_rows != header.workload.cells:
-            raise ReleaseError(f"rows of the file: expected {header.workload.cells}, got {table.num_rows}")
+        if table.num_rows != header.cells:
+            raise ReleaseError(f"rows of the file: expected {header.cells}, got {table.num_rows}")
         self._check_labels(table)
         counts = _counts(table.column(COUNT))
         assert self._consistency is not None
@@ -166,16 +167,23 @@ class ReleaseReader:
             round=header.round,
             seeded=header.seeded,
             rows=header.rows,
+            scores=header.scores,
+            protocol=header.protocol,
         )
-        self._consistency.check(release.counts, release.plan, release.rows)
+        self._consistency.check(release.table_counts, release.plan, release.rows)
         return release
 
     def _prepare(self, header: ReleaseHeader) -> None:
         known = self._prepared
-        if known is not None and known.schema is header.schema and known.workload is header.workload:
+        if (
+            known is not None
+            and known.schema is header.schema
+            and known.workload is header.workload
+            and known.score_names == header.score_names
+        ):
             return
         self._prepared = header
-        self._columns = label_columns(header.schema, header.workload)
+        self._columns = label_columns(header.schema, header.workload, header.score_names)
         self._dictionaries = {name: _string_array(column.values) for name, column in self._columns.items()}
         self._consistency = ConsistencyCheck(header.schema, header.workload)
 

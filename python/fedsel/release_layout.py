@@ -40,8 +40,11 @@ class LabelColumn:
         return None if code < 0 else self.values[code]
 
 
-def label_columns(schema: Schema, workload: Workload) -> dict[str, LabelColumn]:
-    """Lay out the text columns of every release of a schema and workload.
+SCORE_PREFIX = "score: "
+
+
+def label_columns(schema: Schema, workload: Workload, scores: tuple[str, ...] = ()) -> dict[str, LabelColumn]:
+    """Lay out the text columns of every release of a schema, workload and scores.
 
     Parameters
     ----------
@@ -49,6 +52,8 @@ def label_columns(schema: Schema, workload: Workload) -> dict[str, LabelColumn]:
         Gives the labels.
     workload : Workload
         Gives the tables, over the schema's variables.
+    scores : tuple of str
+        Names of the scores: a row each, after all tables, the name in the column ``table`` and nulls beyond.
 
     Returns
     -------
@@ -56,7 +61,7 @@ def label_columns(schema: Schema, workload: Workload) -> dict[str, LabelColumn]:
         Keys `LABEL_COLUMNS`. A table of fewer than three variables has nulls in the columns beyond.
     """
     values: dict[str, dict[str, int]] = {name: {} for name in LABEL_COLUMNS}
-    codes = {name: np.full(workload.cells, -1, dtype=np.int32) for name in LABEL_COLUMNS}
+    codes = {name: np.full(workload.cells + len(scores), -1, dtype=np.int32) for name in LABEL_COLUMNS}
     labels = [schema.labels(name) for name in workload.names]
     for table, members in enumerate(workload.sets):
         shape = workload.shapes[table]
@@ -69,6 +74,8 @@ def label_columns(schema: Schema, workload: Workload) -> dict[str, LabelColumn]:
             along = np.ones(len(shape), dtype=np.int64)
             along[place] = shape[place]
             codes[category][here] = np.broadcast_to(own.reshape(along), shape).ravel()
+    for place, score in enumerate(scores, start=workload.cells):
+        codes["table"][place] = _code(values["table"], SCORE_PREFIX + score)
     return {name: LabelColumn(tuple(values[name]), codes[name]) for name in LABEL_COLUMNS}
 
 

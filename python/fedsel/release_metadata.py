@@ -7,18 +7,31 @@ import math
 from dataclasses import dataclass
 from typing import Any, cast
 
-from fedsel.errors import FedselError, ReleaseError
+from fedsel.errors import FedselError, PrivacyError, ReleaseError
 from fedsel.privacy.plan import Accounting, Adjacency, Mechanism, NoisePlan
 from fedsel.privacy.statement import json_number
-from fedsel.release import Release, check_client_name, check_plan, check_round, check_rows, check_workload
+from fedsel.release import (
+    Release,
+    check_client_name,
+    check_plan,
+    check_protocol,
+    check_round,
+    check_rows,
+    check_workload,
+)
+from fedsel.release_fields import check_fields, shown
+from fedsel.release_queries import Queries, describe_queries, read_queries
 from fedsel.schema import Schema
-from fedsel.tables import MAX_ORDER, Workload
+from fedsel.score_rule import ScoreQueries
+from fedsel.tables import Workload
 
 KEY = b"fedsel"
 FORMAT = 1
+"""Format of a release of tables in one round; 2 adds scores and protocols of several rounds."""
+
+FORMATS = (1, 2)
 MAX_METADATA = 8 * 2**20  # bytes; the largest schema and workload that make sense stay far below
 MAX_SCHEMA = 2**20  # characters
-MAX_TABLES = 50_000  # all triples of 67 variables
 
 _FIELDS: dict[str, type | tuple[type, ...]] = {
     "format": int,
@@ -35,12 +48,9 @@ _FIELDS: dict[str, type | tuple[type, ...]] = {
     "fingerprint": str,
     "schema": str,
 }
-_QUERY_FIELDS: dict[str, type | tuple[type, ...]] = {
-    "kind": str,
-    "variables": list,
-    "weight": int,
-    "scale": (float, int),
-}
+_OPTIONAL: dict[str, type | tuple[type, ...]] = {"rows": int}
+_OPTIONAL_2: dict[str, type | tuple[type, ...]] = {**_OPTIONAL, "rule": str, "protocol": dict}
+_PROTOCOL_FIELDS: dict[str, type | tuple[type, ...]] = {"weights": list, "scores": list, "rounds": list}
 
 
 @dataclass(frozen=True)
@@ -54,17 +64,29 @@ class ReleaseHeader:
     round: int
     seeded: bool
     rows: int | None
+    scores: ScoreQueries | None
+    protocol: NoisePlan | None
+
+    @property
+    def score_names(self) -> tuple[str, ...]:
+        """Names of the scores, none if there are none."""
+        return () if self.scores is None else self.scores.names
+
+    @property
+    def cells(self) -> int:
+        """Number of counts: cells of all tables, and scores."""
+        return self.workload.cells + len(self.score_names)
 
 
 def write_metadata(release: Release) -> bytes:
     """Return the metadata of a release as canonical JSON (UTF-8).
 
-    Table t of the discrete Gaussian has sigma^2 = numerator / weight, of the discrete Laplace b = numerator / weight,
+    Query t of the discrete Gaussian has sigma^2 = numerator / weight, of the discrete Laplace b = numerator / weight,
     exactly; ``scale`` is the same as a float.
     """
-    plan, workload = release.plan, release.workload
+    plan = release.plan
     content: dict[str, Any] = {
-        "format": FORMAT,
+        "format": FORMAT if release.scores is None and release.protocol is None else 2,
         "client": release.client,
         "round": release.round,
         "adjacency": plan.adjacency,
@@ -73,21 +95,20 @@ def write_metadata(release: Release) -> bytes:
         "epsilon": json_number(float(plan.epsilon)),
         "delta": float(plan.delta),
         "numerator": int(plan.numerator),
-        "queries": [
-            {
-                "kind": "marginal",
-                "variables": [workload.names[v] for v in members],
-                "weight": int(weight),
-                "scale": float(scale),
-            }
-            for members, weight, scale in zip(workload.sets, plan.weights, plan.scale.tolist(), strict=True)
-        ],
+        "queries": describe_queries(release.workload, release.scores, plan),
         "seeded": release.seeded,
         "fingerprint": release.schema.fingerprint,
         "schema": release.schema.to_json(),
     }
     if release.rows is not None:
         content["rows"] = release.rows
+    if release.scores is not None:
+        content["rule"] = release.scores.rule
+    if release.protocol is not None:
+        whole = release.protocol
+        content["protocol"] = {
+            field: [int(number) for number in getattr(whole, field)] for field in ("weights", "scores", "rounds")
+        }
     return json.dumps(content, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
 
 
@@ -108,21 +129,21 @@ class MetadataReader:
             If anything is missing, unknown, of the wrong type, out of range or contradictory.
         """
         content = _parse(text)
-        if "format" in content and content["format"] != FORMAT:
-            raise ReleaseError(f"metadata: format: expected {FORMAT}, got {shown(content['format'])}")
-        _check_fields(content, _FIELDS, optional={"rows": int}, where="metadata")
+        if "format" in content and content["format"] not in FORMATS:
+            raise ReleaseError(
+                f"metadata: format: expected {' or '.join(map(str, FORMATS))}, got {shown(content['format'])}"
+            )
+        optional = _OPTIONAL if content.get("format") == FORMAT else _OPTIONAL_2
+        check_fields(content, _FIELDS, optional=optional, where="metadata")
         schema = self._read_schema(content["schema"], content["fingerprint"])
-        sets, weights, scales = _queries(content["queries"], schema)
-        workload = self._read_workload(schema, sets)
+        queries = read_queries(content["queries"], schema, content.get("rule"))
+        workload = self._read_workload(schema, queries.sets)
         check_workload(workload, schema)
-        plan = _plan(content, weights)
-        check_plan(plan, len(sets))
-        for table, (stated, scale) in enumerate(zip(scales, plan.scale.tolist(), strict=True)):
-            if not math.isclose(stated, scale, rel_tol=1e-9):
-                where = f"queries: table {workload.label(table)!r}"
-                raise ReleaseError(
-                    f"metadata: {where}: scale: expected {scale!r} from numerator and weight, got {stated!r}"
-                )
+        plan = _plan(content, queries.weights, queries.sensitivities)
+        check_plan(plan, len(queries.sets), queries.scores)
+        _check_scales(queries, plan, workload)
+        protocol = _protocol(content)
+        check_protocol(protocol, plan, check_round(content["round"]))
         check_rows(content.get("rows"), schema, plan)
         return ReleaseHeader(
             client=check_client_name(content["client"]),
@@ -132,6 +153,8 @@ class MetadataReader:
             round=check_round(content["round"]),
             seeded=content["seeded"],
             rows=content.get("rows"),
+            scores=queries.scores,
+            protocol=protocol,
         )
 
     def _read_schema(self, text: str, fingerprint: str) -> Schema:
@@ -156,12 +179,6 @@ class MetadataReader:
         ):
             self._workload = Workload(schema.names, schema.domain, sets)
         return self._workload
-
-
-def shown(value: object) -> str:
-    """Return untrusted content for a message: one line, at most 80 characters."""
-    text = repr(value)
-    return text if len(text) <= 80 else text[:77] + "..."
 
 
 def _parse(text: bytes) -> dict[str, Any]:
@@ -191,57 +208,35 @@ def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return content
 
 
-def _check_fields(
-    content: dict[str, Any],
-    fields: dict[str, type | tuple[type, ...]],
-    *,
-    where: str,
-    optional: dict[str, type | tuple[type, ...]] | None = None,
-) -> None:
-    allowed = {**fields, **(optional or {})}
-    for name in fields:
-        if name not in content:
-            raise ReleaseError(f"{where}: {name}: expected a value, got none")
-    for name, value in content.items():
-        if name not in allowed:
-            raise ReleaseError(f"{where}: expected only the known fields, got {shown(name)}")
-        kinds = allowed[name]
-        kinds = kinds if isinstance(kinds, tuple) else (kinds,)
-        # bool is an int to Python but not to JSON
-        if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
-            expected = " or ".join(kind.__name__ for kind in kinds)
-            raise ReleaseError(f"{where}: {name}: expected {expected}, got {shown(value)}")
-        if isinstance(value, int) and not isinstance(value, bool) and abs(value) > 2**63:
-            raise ReleaseError(f"{where}: {name}: expected an integer of 64 bits, got one of {value.bit_length()}")
+def _check_scales(queries: Queries, plan: NoisePlan, workload: Workload) -> None:
+    for index, (stated, scale) in enumerate(zip(queries.scales, plan.scale.tolist(), strict=True)):
+        if not math.isclose(stated, scale, rel_tol=1e-9):
+            if index < len(queries.sets):
+                where = f"table {workload.label(index)!r}"
+            else:
+                where = f"score {queries.names[index - len(queries.sets)]!r}"
+            raise ReleaseError(
+                f"metadata: queries: {where}: scale: expected {scale!r} from numerator and weight, got {stated!r}"
+            )
 
 
-def _queries(
-    queries: list[Any], schema: Schema
-) -> tuple[tuple[tuple[int, ...], ...], tuple[int, ...], tuple[float, ...]]:
-    if not 1 <= len(queries) <= MAX_TABLES:
-        raise ReleaseError(f"metadata: queries: expected 1 to {MAX_TABLES}, got {len(queries)}")
-    position = {name: place for place, name in enumerate(schema.names)}
-    sets, weights, scales = [], [], []
-    for number, query in enumerate(queries, start=1):
-        where = f"metadata: query {number}"
-        if not isinstance(query, dict):
-            raise ReleaseError(f"{where}: expected a JSON object, got {shown(query)}")
-        _check_fields(query, _QUERY_FIELDS, where=where)
-        if query["kind"] != "marginal":
-            raise ReleaseError(f"{where}: kind: expected 'marginal', got {shown(query['kind'])}")
-        names = query["variables"]
-        if not 1 <= len(names) <= MAX_ORDER:
-            raise ReleaseError(f"{where}: variables: expected 1 to {MAX_ORDER}, got {len(names)}")
-        for name in names:
-            if not isinstance(name, str) or name not in position:
-                raise ReleaseError(f"{where}: variables: expected variables of the schema, got {shown(name)}")
-        sets.append(tuple(position[name] for name in names))
-        weights.append(query["weight"])
-        scales.append(float(query["scale"]))
-    return tuple(sets), tuple(weights), tuple(scales)
+def _protocol(content: dict[str, Any]) -> NoisePlan | None:
+    stated = content.get("protocol")
+    if stated is None:
+        return None
+    check_fields(stated, _PROTOCOL_FIELDS, where="metadata: protocol")
+    for field, numbers in stated.items():
+        if not all(isinstance(n, int) and not isinstance(n, bool) and 0 < n <= 2**63 for n in numbers):
+            raise ReleaseError(f"metadata: protocol: {field}: expected positive integers of 64 bits")
+    try:
+        return _plan(content, tuple(stated["weights"]), tuple(stated["scores"]), tuple(stated["rounds"]))
+    except PrivacyError as error:
+        raise ReleaseError(f"metadata: protocol: {error}") from None
 
 
-def _plan(content: dict[str, Any], weights: tuple[int, ...]) -> NoisePlan:
+def _plan(
+    content: dict[str, Any], weights: tuple[int, ...], scores: tuple[int, ...] = (), rounds: tuple[int, ...] = ()
+) -> NoisePlan:
     epsilon = content["epsilon"]
     if isinstance(epsilon, str):
         if epsilon != "inf":
@@ -255,4 +250,6 @@ def _plan(content: dict[str, Any], weights: tuple[int, ...]) -> NoisePlan:
         numerator=content["numerator"],
         weights=weights,
         accounting=cast(Accounting, content["accounting"]),
+        scores=scores,
+        rounds=rounds,
     )

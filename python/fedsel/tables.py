@@ -35,12 +35,13 @@ class Workload:
     domain : tuple of int
         Number of categories of each variable.
     sets : tuple of tuple of int
-        One tuple of strictly increasing variable positions per table, of length 1 to 3.
+        One tuple of strictly increasing variable positions per table, of length 1 to 3. None at all where a release
+        holds scores only.
 
     Raises
     ------
     SchemaError
-        If the sets are empty, repeated, unordered, too long or out of range.
+        If the sets are repeated, unordered, too long or out of range.
     """
 
     names: tuple[str, ...]
@@ -52,8 +53,6 @@ class Workload:
             raise SchemaError(f"workload: {len(self.names)} names but {len(self.domain)} domain sizes")
         if any(size < 1 for size in self.domain):
             raise SchemaError(f"workload: every domain size must be at least 1, got {self.domain}")
-        if not self.sets:
-            raise SchemaError("workload: at least one variable set is needed, got none")
         if len(set(self.sets)) != len(self.sets):
             raise SchemaError("workload: a variable set occurs twice")
         for members in self.sets:
@@ -163,6 +162,8 @@ def count(columns: Sequence[npt.NDArray[np.generic]], workload: Workload) -> Mar
     DataError
         If the number of columns, their lengths or types, or a code does not fit.
     """
+    if not workload.sets:
+        raise DataError("count: a workload of at least one variable set is needed, got none")
     if len(columns) != len(workload.names):
         raise DataError(f"count: expected {len(workload.names)} columns, one per variable, got {len(columns)}")
     try:

@@ -27,6 +27,7 @@ def table_precisions(
     precision: Precision = "equal",
     weights: LossWeights | None = None,
     sensitive: Sensitive = None,
+    exponent: float = EXPONENT,
 ) -> tuple[int, ...] | None:
     """Return relative precisions of a workload's tables, for `fedsel.privacy.calibration.plan_noise`.
 
@@ -40,12 +41,14 @@ def table_precisions(
     workload : Workload
         The tables.
     precision : {"equal", "loss"}
-        ``equal``: the same noise everywhere. ``loss``: a pair's precision grows with the square root of its weight in
-        the federation loss; tables that the loss does not use get the least.
+        ``equal``: the same noise everywhere. ``loss``: a pair's precision grows with its weight in the federation
+        loss; tables that the loss does not use get the least.
     weights : LossWeights or None
         Weights of the loss, by default those of PCS.
     sensitive : str, sequence of str or None
         The active sensitive attributes, by default the schema's first.
+    exponent : float
+        Power of a pair's weight that its precision grows with.
 
     Returns
     -------
@@ -65,7 +68,7 @@ def table_precisions(
     guarded = active_sensitive(schema, sensitive)
     wanted = [_weight(schema, members, guarded, signed.tolist()) for members in workload.sets]
     largest = max(wanted)
-    return tuple(max(1, math.ceil(_UNITS * (weight / largest) ** EXPONENT)) for weight in wanted)
+    return tuple(max(1, math.ceil(_UNITS * (weight / largest) ** exponent)) for weight in wanted)
 
 
 def _weight(schema: Schema, members: Sequence[int], guarded: tuple[str, ...], signed: Sequence[float]) -> float:

@@ -49,18 +49,20 @@ class CellStatistics:
         """Proportion of each cell in the pool, (cells,), not negative."""
         return np.maximum(self.counts / self.records, 0.0)
 
-    def between(self) -> Array:
+    def between(self, significance: float = 0.0) -> Array:
         """Variance of the clients' true proportions around the pool's, (cells,); 0 where noise explains it all.
 
-        By moments: sum w (p - m)^2 has expectation sum w (tau^2 + v) = tau^2 sum w + (number of clients).
+        By moments: sum w (p - m)^2 has expectation sum w (tau^2 + v) = tau^2 sum w + (number of clients); under noise
+        alone its variance is twice the number of clients. `significance` standard deviations are taken off first.
         """
         mean = self.counts / self.records
         spread = self.squared - 2.0 * mean * self.weighted + mean**2 * self.weight
-        return np.maximum((spread - self.clients) / self.weight, 0.0)
+        noise = self.clients + significance * (2.0 * self.clients) ** 0.5
+        return np.asarray(np.maximum((spread - noise) / self.weight, 0.0))
 
 
-def shrink(cells: Array, variance: Array, totals: Array, statistics: CellStatistics) -> Array:
-    """Pull each client's proportions towards the pool's, by how much of their spread is noise.
+def shrink(cells: Array, variance: Array, totals: Array, mean: Array, between: Array) -> Array:
+    """Pull each client's proportions towards a common distribution, by how much of their spread is noise.
 
     Parameters
     ----------
@@ -68,8 +70,8 @@ def shrink(cells: Array, variance: Array, totals: Array, statistics: CellStatist
         Counts in records and their noise variances.
     totals : ndarray of float64, shape (clients,)
         Numbers of records.
-    statistics : CellStatistics
-        Of the whole pool.
+    mean, between : ndarray of float64, shape (cells,)
+        The common proportions, not negative, and the variance of the clients' around them.
 
     Returns
     -------
@@ -77,7 +79,6 @@ def shrink(cells: Array, variance: Array, totals: Array, statistics: CellStatist
         Counts in records, not negative.
     """
     n = np.maximum(totals, LEAST_RECORDS)[:, None]
-    mean, between = statistics.mean(), statistics.between()
     noise = variance / n**2
     kept = between / (between + noise)
     return np.asarray(np.maximum(n * (mean + kept * (cells / n - mean)), 0.0))
