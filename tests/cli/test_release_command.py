@@ -133,7 +133,8 @@ def test_a_second_round_and_an_exhausted_budget(run: Run) -> None:
 
 
 def test_the_first_charge_must_fit_a_new_budget(run: Run) -> None:
-    assert "does not fit the budget of epsilon 0.5" in refused(release(run, "north", "--budget-epsilon", "0.5"))
+    text = refused(release(run, "north", "--budget-epsilon", "0.5"))
+    assert "the budget of client 'north' is epsilon 0.5, delta 1e-05, of which epsilon 0" in text
     assert "does not fit" in refused(release(run, "north", "--budget-epsilon", "3", "--budget-delta", "1e-6"))
     assert "the budget's epsilon must be a finite number above 0" in refused(
         release(run, "north", "--budget-epsilon", "0")
@@ -175,7 +176,7 @@ def test_a_named_ledger_and_none(run: Run) -> None:
     assert "ledger     none: nothing is recorded, and nothing limits repeated releases" in out
     assert not Path("south.ledger").exists()
     text = refused(release(run, "south", "--no-ledger", "--ledger", "books.db", "--force"))
-    assert text == "--no-ledger does not go with --ledger, --budget-epsilon or --budget-delta"
+    assert text == "--no-ledger does not go with --ledger, --budget-epsilon, --budget-delta or --composition"
 
 
 def test_client_names_that_are_no_file_names(run: Run) -> None:
