@@ -140,7 +140,7 @@ def test_roles_and_pairs_must_exist():
             **{f: getattr(pool, f) for f in ("clients", "schema", "plan_index", "seeded", "rounds", "rows")},
             "workload": fewer,
             "counts": np.zeros((2, fewer.cells), dtype=np.int64),
-            "plans": (type(pool.plan)(**{**asdict(pool.plan), "weights": (1, 1)}),),
+            "plans": (type(pool.plan)(**{**asdict(pool.plan), "weights": (1, 1), "rounds": ()}),),
         }
     )
     with pytest.raises(SelectionError, match="the pool lacks v0 x v2"):
