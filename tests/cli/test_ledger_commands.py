@@ -77,9 +77,9 @@ def test_show_in_both_terms(run: Run) -> None:
     lines = out.splitlines()
     rho = sum(price.rho for price in prices)
     assert lines[2] == f"budget     {account.limit_text()}"
-    assert lines[3] == f"spent      rho {rho:.4g} (epsilon {spent.epsilon:g}, delta 0.0001)"
+    assert lines[3] == f"spent      rho {rho:.4g} (epsilon {spent.epsilon:.4g}, delta 0.0001)"
     assert lines[4].startswith("remaining  rho ")
-    assert lines[4].endswith(f"(epsilon {left.epsilon:g} at the budget's delta)")
+    assert lines[4].endswith(f"(epsilon {left.epsilon:.4g} at the budget's delta)")
     assert [row[5].strip() for row in table(out)] == [f"{price.rho:.4g}" for price in prices]
 
 

@@ -126,7 +126,7 @@ CompositionOption = Annotated[
     typer.Option(
         "--composition",
         help="How a new ledger adds up charges: basic (epsilons and deltas), or zcdp, which grants more releases with "
-        "Gaussian noise and needs a --budget-delta (default: basic).",
+        "Gaussian noise and needs a delta above 0 (default: basic).",
         show_default=False,
         rich_help_panel=LEDGER,
     ),

@@ -180,12 +180,13 @@ class ConcentratedBudget:
 
     def spent_text(self, prices: Sequence[Price]) -> str:
         """Say what these charges cost together."""
-        return f"rho {self.spent_rho(prices):.4g} ({self.spent(prices)})"
+        spent = self.spent(prices)
+        return f"rho {self.spent_rho(prices):.4g} (epsilon {spent.epsilon:.4g}, delta {spent.delta:g})"
 
     def remaining_text(self, prices: Sequence[Price]) -> str:
         """Say what these charges leave."""
         left = max(0.0, self.rho - self.spent_rho(prices))
-        return f"rho {left:.4g} (epsilon {self.remaining(prices).epsilon:g} at the budget's delta)"
+        return f"rho {left:.4g} (epsilon {self.remaining(prices).epsilon:.4g} at the budget's delta)"
 
 
 def make_budget(composition: Composition, epsilon: float, delta: float) -> Budget:
