@@ -139,7 +139,10 @@ class PureSelectionEvent:
 
 @dataclass(frozen=True)
 class ComposedEvent:
-    """Several events on the same records, each possibly chosen in view of what the earlier ones published.
+    """Several events on the same records.
+
+    Their parameters are fixed in advance; what each asks may depend on what the earlier ones published. Where the
+    parameters too depend on it, a `fedsel.privacy.budget.Budget` is what bounds the cost.
 
     Parameters
     ----------
