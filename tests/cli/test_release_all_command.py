@@ -84,7 +84,7 @@ def test_a_column_and_files_give_the_same(run: Run) -> None:
     for line in (
         "guarantee  epsilon 1, delta 1e-05, for adding or removing one record of this client",
         "charge     epsilon 1, delta 1e-05, to each",
-        "south   out/south.parquet  new     epsilon 1, delta 1e-05",
+        "south   out/south.parquet  new     epsilon 1, delta 1e-05  epsilon 0, delta 0",
         "wrote      3 releases to out",
     ):
         assert line in out.splitlines()

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from fedsel.errors import BudgetError, PrivacyError, ReleaseError
 from fedsel.privacy.composition import Cost, SequentialComposition
 from fedsel.privacy.ledger import Ledger
+from fedsel.privacy.ledger_file import is_blank
 from release_samples import exact_plan, gaussian
 
 UTC = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00")
@@ -163,20 +164,6 @@ def test_checking_charges_nothing(path: Path) -> None:
         assert ledger.charges == ()
 
 
-def test_another_accountant_can_take_over(path: Path) -> None:
-    class Largest(SequentialComposition):
-        """Charges the largest cost only, as for data sets that are disjoint."""
-
-        def fits(self, costs: Any, budget: Cost) -> bool:
-            return max(cost.epsilon for cost in costs) <= budget.epsilon
-
-    with Ledger(path, accountant=Largest()) as ledger:
-        for number in range(1, 6):
-            spend(ledger, gaussian(epsilon=2.0), round=number)
-        with pytest.raises(BudgetError, match="does not fit"):
-            spend(ledger, gaussian(epsilon=2.1), round=6)
-
-
 costs = st.builds(Cost, st.floats(0, 10), st.floats(0, 1e-3))
 
 
@@ -231,8 +218,53 @@ def test_open_or_create_makes_what_is_not_there(tmp_path: Path) -> None:
     for name in ("new", "empty"):
         with Ledger.open_or_create(tmp_path / name, client="a", epsilon=1.0, delta=0.0) as ledger:
             assert ledger.budget == Cost(1.0, 0.0)
-    with pytest.raises(BudgetError, match="unable to open"):
-        Ledger.open_or_create(tmp_path / "no" / "l", client="a", epsilon=1.0, delta=0.0)
+            assert ledger.charges == ()
+            spend(ledger, gaussian(epsilon=0.5, delta=0.0))
+            assert ledger.remaining == Cost(0.5, 0.0)
+        with Ledger(tmp_path / name, client="a") as ledger:
+            assert len(ledger.charges) == 1
+    with (
+        Ledger.open_or_create(tmp_path / "no" / "l", client="a", epsilon=1.0, delta=0.0) as ledger,
+        pytest.raises(BudgetError, match="unable to open"),
+    ):
+        spend(ledger, gaussian(epsilon=0.5, delta=0.0))
+
+
+def test_a_new_ledger_and_its_first_charge_are_one_transaction(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "north.ledger"
+    with Ledger.open_or_create(path, client="north", epsilon=1.0, delta=1e-5) as ledger:
+        with pytest.raises(BudgetError, match="does not fit"):
+            spend(ledger, gaussian(epsilon=2.0))
+        assert not path.exists()
+
+        def fail(*_: Any, **__: Any) -> int:
+            raise KeyboardInterrupt
+
+        with monkeypatch.context() as patch:
+            patch.setattr("fedsel.privacy.ledger.write_charge", fail)
+            with pytest.raises(KeyboardInterrupt):
+                spend(ledger)
+        assert is_blank(path)  # no budget without a charge
+        assert ledger.charges == ()
+        spend(ledger)
+    with Ledger(path) as ledger:
+        assert len(ledger.charges) == 1
+
+
+def test_the_terms_of_whoever_was_first_hold(tmp_path: Path) -> None:
+    path = tmp_path / "l"
+    with (
+        Ledger.open_or_create(path, client="north", epsilon=1.0, delta=1e-5) as one,
+        Ledger.open_or_create(path, client="north", epsilon=5.0, delta=1e-4) as two,
+        Ledger.open_or_create(path, client="south", epsilon=5.0, delta=1e-4) as three,
+    ):
+        spend(one, round=1)
+        with pytest.raises(BudgetError, match="the budget of client 'north' is epsilon 1"):
+            spend(two, round=2)
+        with pytest.raises(BudgetError, match="expected the ledger of client 'south', got that of 'north'"):
+            spend(three, round=2)
+    with Ledger(path) as ledger:
+        assert (ledger.budget, len(ledger.charges)) == (Cost(1.0, 1e-5), 1)
 
 
 def execute(path: Path, *statements: str) -> None:
@@ -261,8 +293,11 @@ def cut(path: Path) -> None:
         ),
         (lambda path: path.write_bytes(b""), "expected a ledger, got another kind of database"),
         (lambda path: execute(path, "PRAGMA application_id = 7"), "expected a ledger, got another kind of database"),
-        (lambda path: execute(path, "PRAGMA user_version = 2"), "expected a ledger of version 1, got version 2"),
-        (lambda path: execute(path, "PRAGMA user_version = 0"), "expected a ledger of version 1, got version 0"),
+        (
+            lambda path: execute(path, "PRAGMA user_version = 3"),
+            "expected a ledger of version 1 to 2, got version 3, made by a newer fedsel",
+        ),
+        (lambda path: execute(path, "PRAGMA user_version = 0"), "expected a ledger of version 1 to 2, got version 0"),
         (lambda path: execute(path, "DELETE FROM ledger"), "expected a ledger, got one without a budget"),
         (lambda path: execute(path, "DROP TABLE ledger"), "the ledger cannot be used: no such table: ledger"),
         (lambda path: damaged_budget(path, "epsilon = 'abc'"), "got damaged ones"),
@@ -270,6 +305,8 @@ def cut(path: Path) -> None:
         (lambda path: damaged_budget(path, "client = x'00'"), "got damaged ones"),
         (lambda path: damaged_budget(path, "adjacency = 'none'"), "got damaged ones"),
         (lambda path: damaged_budget(path, "created = x'00'"), "got damaged ones"),
+        (lambda path: damaged_budget(path, "composition = 'gdp'"), "got damaged ones"),
+        (lambda path: damaged_budget(path, "composition = 'zcdp', delta = 0.0"), "needs a delta above 0, got 0.0"),
         (lambda path: damaged_budget(path, "epsilon = 9e999"), "the budget's epsilon must be a finite number above 0"),
         (lambda path: damaged_budget(path, "epsilon = 1e7"), "the budget's epsilon must be between 1e-09 and 1e+06"),
         (lambda path: damaged_budget(path, "delta = 1"), "the budget's delta must be at least 0 and below 1, got 1.0"),
@@ -327,6 +364,12 @@ def test_the_file_itself_keeps_texts_out_of_budgets_and_costs(path: Path, table:
         ("round = 'one'", "round: got a damaged entry (str)"),
         ("epsilon = 'abc'", "epsilon: got a damaged entry (str)"),
         ("private = 'yes'", "private: got a damaged entry (str)"),
+        ("mechanism = 'noise'", "expected a plan or an event, got a damaged entry: mechanism must be one of"),
+        ("weights = '[1, true]'", "expected a plan or an event, got a damaged entry: weights must be integers"),
+        ("weights = 'x'", "expected a plan or an event, got a damaged entry: Expecting value"),
+        ("rounds = '[2]'", "expected a plan or an event, got a damaged entry: rounds must be positive"),
+        ("event = '{}'", "expected a plan or an event, got a damaged entry: an event must have a known kind"),
+        ("private = 0", "private: got a damaged entry, it contradicts the mechanism"),
         ("delta = 2", "expected epsilon and delta, got a damaged entry: delta must be between 0 and 1, got 2.0"),
     ],
 )
@@ -337,7 +380,7 @@ def test_a_damaged_entry_is_named(path: Path, change: str, column: str) -> None:
     with Ledger(path) as ledger:
         with pytest.raises(BudgetError) as caught:
             _ = ledger.charges
-        assert str(caught.value) == f"{path}: charge 1: {column}"
+        assert str(caught.value).startswith(f"{path}: charge 1: {column}")
         with pytest.raises(BudgetError, match="damaged entry"):
             spend(ledger, round=2)
 
@@ -382,9 +425,10 @@ import sys
 from release_samples import gaussian
 from fedsel.errors import BudgetError
 from fedsel.privacy.ledger import Ledger
+from fedsel.privacy.ledger_file import is_blank
 print("ready", flush=True)
 for line in sys.stdin:
-    with Ledger(line.strip(), client="north") as ledger:
+    with Ledger.open_or_create(line.strip(), client="north", epsilon=1.5, delta=1e-4) as ledger:
         print("open", flush=True)
         sys.stdin.readline()
         try:
@@ -421,7 +465,8 @@ def test_of_two_processes_racing_for_the_last_budget_one_wins(tmp_path: Path) ->
         assert hear() == ["ready", "ready"]
         for number in range(20):
             path = tmp_path / f"{number}.ledger"
-            Ledger.create(path, client="north", epsilon=1.5, delta=1e-4).close()
+            if number % 2:  # else they race for making it too
+                Ledger.create(path, client="north", epsilon=1.5, delta=1e-4).close()
             tell(str(path))
             assert hear() == ["open", "open"]
             tell("go")

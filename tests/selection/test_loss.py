@@ -82,7 +82,7 @@ def test_extra_tables_are_left_out():
     workload = Workload(schema.names, schema.domain, sets)
     blocks = {pair: pool.table(t).reshape(5, -1) for t, pair in enumerate(pool.workload.sets)}
     counts = np.hstack([blocks.get(s, np.full((5, size), 7)) for s, size in zip(sets, workload.sizes, strict=True)])
-    plan = type(pool.plan)(**{**asdict(pool.plan), "weights": (1,) * 5})
+    plan = type(pool.plan)(**{**asdict(pool.plan), "weights": (1,) * 5, "rounds": ()})
     wide = type(pool)(
         **{
             **{f: getattr(pool, f) for f in ("clients", "schema", "plan_index", "seeded", "rounds", "rows")},
@@ -140,7 +140,7 @@ def test_roles_and_pairs_must_exist():
             **{f: getattr(pool, f) for f in ("clients", "schema", "plan_index", "seeded", "rounds", "rows")},
             "workload": fewer,
             "counts": np.zeros((2, fewer.cells), dtype=np.int64),
-            "plans": (type(pool.plan)(**{**asdict(pool.plan), "weights": (1, 1)}),),
+            "plans": (type(pool.plan)(**{**asdict(pool.plan), "weights": (1, 1), "rounds": ()}),),
         }
     )
     with pytest.raises(SelectionError, match="the pool lacks v0 x v2"):

@@ -9,12 +9,13 @@ import typer
 
 from fedsel import __version__
 from fedsel.cli.acs_command import acs_command
-from fedsel.cli.client_commands import ledger_app, release_command
 from fedsel.cli.example_command import example_command
 from fedsel.cli.experiment_commands import experiment_app
+from fedsel.cli.ledger_commands import ledger_app
 from fedsel.cli.pareto_command import pareto_command
 from fedsel.cli.pool_commands import pool_app
 from fedsel.cli.release_all_command import release_all_command
+from fedsel.cli.release_command import release_command
 from fedsel.cli.schema_commands import schema_app
 from fedsel.cli.select_command import select_command
 from fedsel.errors import FedselError

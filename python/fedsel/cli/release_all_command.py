@@ -17,6 +17,7 @@ from fedsel.cli.release_options import (
     AdjacencyOption,
     BudgetDeltaOption,
     BudgetEpsilonOption,
+    CompositionOption,
     DelimiterOption,
     DeltaOption,
     EpsilonOption,
@@ -31,11 +32,12 @@ from fedsel.cli.release_options import (
     RoundOption,
     SchemaOption,
 )
-from fedsel.cli.release_plan import Account, announce, check_consent, client_name, cost_text, describe, file_name
+from fedsel.cli.release_plan import Account, Grant, announce, check_consent, client_name, describe, file_name
 from fedsel.errors import BudgetError, DataError, FedselError, ReleaseError
 
 if TYPE_CHECKING:
     from fedsel.counting import ClientCount
+    from fedsel.privacy.ledger import Ledger
     from fedsel.privacy.plan import NoisePlan
     from fedsel.schema import Schema
     from fedsel.tables import Workload
@@ -84,6 +86,7 @@ def release_all_command(
     no_ledger: NoLedgerOption = False,
     budget_epsilon: BudgetEpsilonOption = None,
     budget_delta: BudgetDeltaOption = None,
+    composition: CompositionOption = None,
     noise_seed: NoiseSeedOption = None,
     non_private: NonPrivateOption = False,
     delimiter: DelimiterOption = None,
@@ -119,8 +122,9 @@ def release_all_command(
         weights=table_precisions(agreed, workload, precision=precision.value),
     )
     check_consent(plan, non_private=non_private)
-    if no_ledger and (budget_epsilon is not None or budget_delta is not None):
-        raise BudgetError("--no-ledger does not go with --budget-epsilon or --budget-delta")
+    grant = Grant(budget_epsilon, budget_delta, None if composition is None else composition.value)
+    if no_ledger and grant != Grant():
+        raise BudgetError("--no-ledger does not go with --budget-epsilon, --budget-delta or --composition")
     _check_paths(data, out)
     wanted = None if clients is None else [client_name(name.strip()) for name in clients.split(",")]
     files = None if client_column is not None else _by_name(data)
@@ -129,9 +133,7 @@ def release_all_command(
     if no_ledger:
         typer.echo("ledger     none: nothing is recorded, and nothing limits repeated releases")
     else:
-        charge = (
-            "not private, outside the budget" if plan.mechanism == "none" else cost_text(Cost(plan.epsilon, plan.delta))
-        )
+        charge = "not private, outside the budget" if plan.mechanism == "none" else str(Cost(plan.epsilon, plan.delta))
         typer.echo(f"ledger     {out}/CLIENT.ledger, one a client")
         typer.echo(f"charge     {charge}, to each")
 
@@ -140,9 +142,7 @@ def release_all_command(
         return [
             (
                 target,
-                None
-                if target.ledger is None
-                else _named(target, plan, budget_epsilon, budget_delta, round_=round_, again=force),
+                None if target.ledger is None else _named(target, plan, grant, round_=round_, again=force),
             )
             for target in targets
         ]
@@ -230,8 +230,7 @@ def _targets(names: Sequence[str], out: Path, *, with_ledger: bool, force: bool)
 def _named(
     target: _Target,
     plan: NoisePlan,
-    budget_epsilon: float | None,
-    budget_delta: float | None,
+    grant: Grant,
     *,
     round_: int,
     again: bool,
@@ -242,8 +241,7 @@ def _named(
             target.ledger,
             target.client,
             plan,
-            budget_epsilon,
-            budget_delta,
+            grant,
             round_=round_,
             again=again,
             say=lambda _: None,
@@ -274,12 +272,12 @@ def _overview(prepared: Sequence[tuple[_Target, Account | None]]) -> str:
     rows = []
     for target, account in prepared:
         if account is None:
-            rows.append((target.client, str(target.release), "none", "-"))
+            rows.append((target.client, str(target.release), "none", "-", "-"))
         else:
             rows.append(
-                (target.client, str(target.release), "new" if account.new else "there", cost_text(account.left))
+                (target.client, str(target.release), "new" if account.new else "there", account.left, account.after)
             )
-    return text_table(("client", "release", "ledger", "left before the charge"), rows)
+    return text_table(("client", "release", "ledger", "left before the charge", "left after it"), rows)
 
 
 def _release(
@@ -295,22 +293,12 @@ def _release(
     non_private: bool,
 ) -> None:
     from fedsel.privacy.client import release
-    from fedsel.privacy.ledger import Ledger
 
     with ExitStack() as stack:
 
         def open_ledger() -> Ledger:
-            assert target.ledger is not None
             assert account is not None
-            return stack.enter_context(
-                Ledger.open_or_create(
-                    target.ledger,
-                    client=target.client,
-                    epsilon=account.budget.epsilon,
-                    delta=account.budget.delta,
-                    adjacency=plan.adjacency,
-                )
-            )
+            return stack.enter_context(account.open())
 
         release(
             counted.marginals,

@@ -36,6 +36,13 @@ class AccountingChoice(StrEnum):
     rdp = "rdp"
 
 
+class CompositionChoice(StrEnum):
+    """How a ledger adds up its charges."""
+
+    basic = "basic"
+    zcdp = "zcdp"
+
+
 class PrecisionChoice(StrEnum):
     """How the tables share the noise."""
 
@@ -110,6 +117,16 @@ BudgetDeltaOption = Annotated[
     float | None,
     typer.Option(
         help="Delta of a new ledger's budget (default: enough for its epsilon).",
+        show_default=False,
+        rich_help_panel=LEDGER,
+    ),
+]
+CompositionOption = Annotated[
+    CompositionChoice | None,
+    typer.Option(
+        "--composition",
+        help="How a new ledger adds up charges: basic (epsilons and deltas), or zcdp, which grants more releases with "
+        "Gaussian noise and needs a delta above 0 (default: basic).",
         show_default=False,
         rich_help_panel=LEDGER,
     ),

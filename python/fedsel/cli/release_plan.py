@@ -14,8 +14,10 @@ from fedsel.errors import BudgetError, ReleaseError
 from fedsel.privacy.sufficiency import noise_bounds
 
 if TYPE_CHECKING:
+    from fedsel.privacy.budget import Budget, Composition
     from fedsel.privacy.composition import Cost
-    from fedsel.privacy.plan import NoisePlan
+    from fedsel.privacy.ledger import Ledger
+    from fedsel.privacy.plan import Adjacency, NoisePlan
     from fedsel.schema import Schema
     from fedsel.tables import Workload
 
@@ -30,22 +32,65 @@ _MECHANISMS = {
 
 
 @dataclass(frozen=True)
+class Grant:
+    """What the command line says about the budget of a ledger; None where it says nothing.
+
+    Parameters
+    ----------
+    epsilon, delta : float or None
+        ``--budget-epsilon`` and ``--budget-delta``.
+    composition : {"basic", "zcdp"} or None
+        ``--composition``.
+    """
+
+    epsilon: float | None = None
+    delta: float | None = None
+    composition: Composition | None = None
+
+
+@dataclass(frozen=True)
 class Account:
     """What a client's ledger holds, or will hold once it is made.
 
     Parameters
     ----------
+    file : Path
+        The ledger.
+    client : str
+        Whose it is.
+    adjacency : {"add-remove", "replace-one"}
+        What its budget protects.
     budget : Cost
         Whole budget.
-    left : Cost
-        What is left of it before the charge.
+    composition : {"basic", "zcdp"}
+        How charges use it up.
+    left, after : str
+        What is left of it before and after the charge.
     new : bool
         Whether the ledger has yet to be made.
     """
 
+    file: Path
+    client: str
+    adjacency: Adjacency
     budget: Cost
-    left: Cost
+    composition: Composition
+    left: str
+    after: str
     new: bool
+
+    def open(self) -> Ledger:
+        """Open the ledger; one yet to be made is made with its first charge."""
+        from fedsel.privacy.ledger import Ledger
+
+        return Ledger.open_or_create(
+            self.file,
+            client=self.client,
+            epsilon=self.budget.epsilon,
+            delta=self.budget.delta,
+            adjacency=self.adjacency,
+            composition=self.composition,
+        )
 
 
 def client_name(text: str) -> str:
@@ -58,11 +103,6 @@ def client_name(text: str) -> str:
 def file_name(client: str) -> str:
     """Return a client's name as it may stand in a file's name."""
     return "".join(character if character.isalnum() or character in "._- " else "_" for character in client)
-
-
-def cost_text(cost: Cost) -> str:
-    """Return a cost as text."""
-    return f"epsilon {cost.epsilon:g}, delta {cost.delta:g}"
 
 
 def check_consent(plan: NoisePlan, *, non_private: bool) -> None:
@@ -101,63 +141,97 @@ def announce(
     file: Path,
     client: str,
     plan: NoisePlan,
-    budget_epsilon: float | None,
-    budget_delta: float | None,
+    grant: Grant,
     *,
     round_: int,
     again: bool,
     say: Callable[[str], object],
 ) -> Account:
     """Say what a ledger will be charged and refuse what it would refuse; nothing is made or charged yet."""
-    from fedsel.privacy.composition import Cost, SequentialComposition
-    from fedsel.privacy.ledger import Ledger, check_budget
+    from fedsel.privacy.budget import Price
+    from fedsel.privacy.ledger import Ledger
+    from fedsel.privacy.ledger_file import is_blank
 
     exact = plan.mechanism == "none"
-    charge = None if exact else Cost(plan.epsilon, plan.delta)
-    new = not file.exists() or (file.is_file() and file.stat().st_size == 0)
+    new = is_blank(file)
     if new:
-        if exact and budget_epsilon is None:
-            raise BudgetError(f"{file}: a new ledger needs --budget-epsilon with an exact release, or say --no-ledger")
-        epsilon = plan.epsilon if budget_epsilon is None else budget_epsilon
-        check_budget(epsilon, 0.0)
-        if budget_delta is None:
-            # as many releases like this one as the epsilon allows
-            releases = 1 if exact else max(1, int(Fraction(repr(epsilon)) / Fraction(repr(plan.epsilon))))
-            budget_delta = float(Fraction(repr(plan.delta)) * releases)
-            if budget_delta >= 1:
-                raise BudgetError(
-                    f"{file}: the deltas of a budget must add up to less than 1, got epsilon {epsilon:g}, enough for "
-                    f"{releases:,} releases with delta {plan.delta:g}: give --budget-delta, or less --budget-epsilon"
-                )
-        check_budget(epsilon, budget_delta)
-        budget = left = Cost(epsilon, budget_delta)
-        own = "" if budget_epsilon else ", this release's own"
-        say(f"ledger     {file} (new): budget {cost_text(budget)}{own}")
-        if charge is not None and not SequentialComposition().fits([charge], budget):
-            raise BudgetError(f"{file}: a charge of {cost_text(charge)} does not fit the budget of {cost_text(budget)}")
+        epsilon, delta = _new_budget(file, plan, grant)
+        opened = Ledger.open_or_create(
+            file,
+            client=client,
+            epsilon=epsilon,
+            delta=delta,
+            adjacency=plan.adjacency,
+            composition=grant.composition or "basic",
+        )
     else:
-        with Ledger(file, client=client) as ledger:
-            budget, left = ledger.budget, ledger.remaining
-            for option, stated, held in (
-                ("--budget-epsilon", budget_epsilon, budget.epsilon),
-                ("--budget-delta", budget_delta, budget.delta),
-            ):
-                if stated is not None and stated != held:
-                    raise BudgetError(
-                        f"{file}: the ledger's budget is {cost_text(budget)} already, got {option} {stated:g}"
-                    )
-            say(f"ledger     {file}: budget {cost_text(budget)}; left {cost_text(left)}")
-            done = [charge.round for charge in ledger.charges if charge.round is not None]
-            try:
-                ledger.check(plan, round=round_, again=again, non_private=exact)
-            except BudgetError as error:
-                if round_ not in done or again:
-                    raise
-                options = f"--round {max(done) + 1} for a new round, --force for this one"
-                raise BudgetError(f"{error}: {options}") from None
-    if charge is None:
-        say("charge     recorded as not private, outside the budget")
-    else:
-        after = SequentialComposition().remaining([charge], left)
-        say(f"charge     {cost_text(charge)}; then left {cost_text(after)}")
-    return Account(budget, left, new)
+        opened = Ledger(file, client=client)
+    with opened as ledger:
+        terms = ledger.terms.account
+        if new:
+            own = "" if grant.epsilon else ", this release's own"
+            say(f"ledger     {file} (new): budget {terms.limit_text()}{own}")
+        else:
+            _check_grant(file, terms, grant)
+            say(f"ledger     {file}: budget {terms.limit_text()}; left {terms.remaining_text(ledger.prices)}")
+        try:
+            ledger.check(plan, round=round_, again=again, non_private=exact)
+        except BudgetError as error:
+            done = [number for charge in ledger.charges for number in charge.rounds]
+            if round_ not in done or again:
+                raise
+            options = f"--round {max(done) + 1} for a new round, --force for this one"
+            raise BudgetError(f"{error}: {options}") from None
+        before = ledger.prices
+        after = before if exact else [*before, Price.of(plan)]
+        if exact:
+            say("charge     recorded as not private, outside the budget")
+        else:
+            say(f"charge     {terms.price_text(after[-1])}; then left {terms.remaining_text(after)}")
+        return Account(
+            file,
+            client,
+            ledger.adjacency,
+            ledger.budget,
+            terms.composition,
+            left=terms.remaining_text(before),
+            after=terms.remaining_text(after),
+            new=new,
+        )
+
+
+def _new_budget(file: Path, plan: NoisePlan, grant: Grant) -> tuple[float, float]:
+    """Return epsilon and delta of the budget of a ledger yet to be made."""
+    from fedsel.privacy.budget import check_budget
+
+    exact = plan.mechanism == "none"
+    if exact and grant.epsilon is None:
+        raise BudgetError(f"{file}: a new ledger needs --budget-epsilon with an exact release, or say --no-ledger")
+    epsilon = plan.epsilon if grant.epsilon is None else grant.epsilon
+    check_budget(epsilon, 0.0)
+    delta = grant.delta
+    if delta is None:
+        # as many releases like this one as the epsilon allows
+        releases = 1 if exact else max(1, int(Fraction(repr(epsilon)) / Fraction(repr(plan.epsilon))))
+        delta = float(Fraction(repr(plan.delta)) * releases)
+        if delta >= 1:
+            raise BudgetError(
+                f"{file}: the deltas of a budget must add up to less than 1, got epsilon {epsilon:g}, enough for "
+                f"{releases:,} releases with delta {plan.delta:g}: give --budget-delta, or less --budget-epsilon"
+            )
+    check_budget(epsilon, delta)
+    return epsilon, delta
+
+
+def _check_grant(file: Path, terms: Budget, grant: Grant) -> None:
+    """Refuse options that contradict a ledger that is there."""
+    for option, stated, held in (
+        ("--budget-epsilon", grant.epsilon, terms.limit.epsilon),
+        ("--budget-delta", grant.delta, terms.limit.delta),
+    ):
+        if stated is not None and stated != held:
+            raise BudgetError(f"{file}: the ledger's budget is {terms.limit} already, got {option} {stated:g}")
+    if grant.composition is not None and grant.composition != terms.composition:
+        raise BudgetError(
+            f"{file}: the ledger's composition is {terms.composition} already, got --composition {grant.composition}"
+        )

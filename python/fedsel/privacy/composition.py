@@ -6,7 +6,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Protocol
 
 from fedsel.errors import PrivacyError
 
@@ -32,17 +31,8 @@ class Cost:
         if not 0 <= self.delta <= 1:
             raise PrivacyError(f"delta must be between 0 and 1, got {self.delta}")
 
-
-class Accountant(Protocol):
-    """Rule by which charges compose. All costs are of one adjacency."""
-
-    def total(self, costs: Sequence[Cost]) -> Cost:
-        """Return a joint guarantee of mechanisms with these costs, chosen adaptively."""
-        ...
-
-    def fits(self, costs: Sequence[Cost], budget: Cost) -> bool:
-        """Return whether the joint guarantee stays within the budget, exactly."""
-        ...
+    def __str__(self) -> str:
+        return f"epsilon {self.epsilon:g}, delta {self.delta:g}"
 
 
 class SequentialComposition:

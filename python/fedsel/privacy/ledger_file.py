@@ -5,43 +5,61 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 from fedsel.errors import BudgetError
 
 APPLICATION_ID = 0x66656C67  # "felg"; tells a ledger from any other database
-VERSION = 1
+VERSION = 2
 
-SCHEMA = (
-    """
-    CREATE TABLE ledger (
-        only INTEGER PRIMARY KEY CHECK (only = 1),
-        client TEXT NOT NULL,
-        adjacency TEXT NOT NULL,
-        epsilon REAL NOT NULL CHECK (typeof(epsilon) = 'real' AND epsilon > 0),
-        delta REAL NOT NULL CHECK (typeof(delta) = 'real' AND delta >= 0 AND delta < 1),
-        created TEXT NOT NULL
-    )
-    """,
-    """
-    CREATE TABLE charge (
-        id INTEGER PRIMARY KEY AUTOINCREMENT,
-        round INTEGER,
-        purpose TEXT NOT NULL,
-        mechanism TEXT NOT NULL,
-        adjacency TEXT NOT NULL,
-        accounting TEXT NOT NULL,
-        epsilon REAL NOT NULL CHECK (typeof(epsilon) = 'real'),
-        delta REAL NOT NULL CHECK (typeof(delta) = 'real'),
-        numerator TEXT NOT NULL,
-        weights TEXT NOT NULL,
-        private INTEGER NOT NULL CHECK (private IN (0, 1)),
-        seeded INTEGER NOT NULL CHECK (seeded IN (0, 1)),
-        charged TEXT NOT NULL,
-        released TEXT
-    )
-    """,
+# What each version added to the one before; a new file runs through all of them, an old one through the rest.
+_STEPS = (
+    (
+        """
+        CREATE TABLE ledger (
+            only INTEGER PRIMARY KEY CHECK (only = 1),
+            client TEXT NOT NULL,
+            adjacency TEXT NOT NULL,
+            epsilon REAL NOT NULL CHECK (typeof(epsilon) = 'real' AND epsilon > 0),
+            delta REAL NOT NULL CHECK (typeof(delta) = 'real' AND delta >= 0 AND delta < 1),
+            created TEXT NOT NULL
+        )
+        """,
+        """
+        CREATE TABLE charge (
+            id INTEGER PRIMARY KEY AUTOINCREMENT,
+            round INTEGER,
+            purpose TEXT NOT NULL,
+            mechanism TEXT NOT NULL,
+            adjacency TEXT NOT NULL,
+            accounting TEXT NOT NULL,
+            epsilon REAL NOT NULL CHECK (typeof(epsilon) = 'real'),
+            delta REAL NOT NULL CHECK (typeof(delta) = 'real'),
+            numerator TEXT NOT NULL,
+            weights TEXT NOT NULL,
+            private INTEGER NOT NULL CHECK (private IN (0, 1)),
+            seeded INTEGER NOT NULL CHECK (seeded IN (0, 1)),
+            charged TEXT NOT NULL,
+            released TEXT
+        )
+        """,
+    ),
+    (
+        "ALTER TABLE ledger ADD COLUMN composition TEXT NOT NULL DEFAULT 'basic'",
+        "ALTER TABLE charge ADD COLUMN scores TEXT NOT NULL DEFAULT '[]'",
+        "ALTER TABLE charge ADD COLUMN rounds TEXT NOT NULL DEFAULT '[]'",  # none: all queries in one round
+        "ALTER TABLE charge ADD COLUMN event TEXT",
+        """
+        CREATE TABLE covered (
+            charge INTEGER NOT NULL REFERENCES charge (id),
+            part INTEGER NOT NULL,
+            begun TEXT NOT NULL,
+            released TEXT,
+            PRIMARY KEY (charge, part)
+        )
+        """,
+    ),
 )
 
 
@@ -69,8 +87,10 @@ def connect(path: Path, *, create: bool, timeout: float) -> sqlite3.Connection:
             # EXTRA: a committed charge must survive a power cut too, including the removal of the rollback journal.
             connection.execute("PRAGMA synchronous = EXTRA")
             connection.execute("PRAGMA trusted_schema = OFF")
-            if not create or _has_tables(connection):
-                _check_identity(connection, path)
+            old = (not create or _has_tables(connection)) and _check_identity(connection, path) < VERSION
+        if old:
+            with transaction(connection, path):
+                _upgrade(connection, _check_identity(connection, path))  # again: another process may have been faster
     except BaseException:
         connection.close()
         raise
@@ -82,11 +102,30 @@ def initialise(connection: sqlite3.Connection, path: Path) -> bool:
     if _has_tables(connection):
         _check_identity(connection, path)
         return False
-    for statement in SCHEMA:
-        connection.execute(statement)
     connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-    connection.execute(f"PRAGMA user_version = {VERSION}")
+    _upgrade(connection, 0)
     return True
+
+
+def is_blank(path: Path) -> bool:
+    """Whether there is no ledger yet: no file, an empty one, or a database without a table, as a crash can leave.
+
+    Raises
+    ------
+    BudgetError
+        If the file is no database.
+    """
+    if not path.exists():
+        return True
+    if not path.is_file():
+        return False
+    if path.stat().st_size == 0:
+        return True
+    with (
+        translated(path),
+        closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=rw", uri=True, timeout=30.0)) as connection,
+    ):
+        return not _has_tables(connection)
 
 
 @contextmanager
@@ -129,10 +168,21 @@ def _has_tables(connection: sqlite3.Connection) -> bool:
     return bool(connection.execute("SELECT EXISTS (SELECT 1 FROM sqlite_master)").fetchone()[0])
 
 
-def _check_identity(connection: sqlite3.Connection, path: Path) -> None:
+def _upgrade(connection: sqlite3.Connection, version: int) -> None:
+    """Bring a file of an older version (0: an empty one) to this one, inside the caller's transaction."""
+    for step in _STEPS[version:]:
+        for statement in step:
+            connection.execute(statement)
+    connection.execute(f"PRAGMA user_version = {VERSION}")
+
+
+def _check_identity(connection: sqlite3.Connection, path: Path) -> int:
+    """Return the version of a ledger."""
     application = connection.execute("PRAGMA application_id").fetchone()[0]
-    version = connection.execute("PRAGMA user_version").fetchone()[0]
+    version: int = connection.execute("PRAGMA user_version").fetchone()[0]
     if application != APPLICATION_ID:
         raise BudgetError(f"{path}: expected a ledger, got another kind of database")
-    if version != VERSION:
-        raise BudgetError(f"{path}: expected a ledger of version {VERSION}, got version {version}")
+    if not 1 <= version <= VERSION:
+        newer = ", made by a newer fedsel" if version > VERSION else ""
+        raise BudgetError(f"{path}: expected a ledger of version 1 to {VERSION}, got version {version}{newer}")
+    return version

@@ -8,6 +8,9 @@ than the exact value.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+
+from fedsel.privacy.limits import LARGEST_EPSILON
 
 
 def classic_distance(epsilon: float, delta: float) -> float:
@@ -65,3 +68,47 @@ def zcdp_distance(epsilon: float, delta: float) -> float:
         else:
             high = middle
     return low
+
+
+def zcdp_epsilon(rho: float, delta: float) -> float:
+    """Epsilon implied by rho-zCDP at a delta in (0, 1), to one part in 10^12, from above."""
+    return least_epsilon(lambda epsilon: zcdp_delta(epsilon, rho) * (1 + 1e-11), delta)
+
+
+def renyi_delta(divergence: float, order: float, epsilon: float) -> float:
+    """Delta implied by a Renyi divergence of one order (Canonne, Kamath & Steinke 2020, proposition 12)."""
+    excess = order - 1
+    terms = (excess * divergence, -excess * epsilon, -order * math.log1p(1 / excess), -math.log(excess))
+    log_delta = math.fsum(terms) + 1e-15 * sum(map(abs, terms))
+    return min(1.0, math.exp(min(0.0, log_delta)) + math.ulp(0.0))
+
+
+def renyi_epsilon(divergence: float, order: float, delta: float) -> float:
+    """Epsilon implied by a Renyi divergence of one order at a delta in (0, 1): `renyi_delta` solved for epsilon."""
+    excess = order - 1
+    gain = math.log(delta) + order * math.log1p(1 / excess) + math.log(excess)
+    return max(0.0, divergence * (1 + 1e-12) - gain / excess + abs(gain / excess) * 1e-12)
+
+
+def least_epsilon(delta_at: Callable[[float], float], delta: float) -> float:
+    """Epsilon at which a decreasing bound on delta reaches `delta`, to one part in 10^12, from above.
+
+    Returns
+    -------
+    float
+        Infinite if no epsilon up to 10^6 suffices.
+    """
+    if delta_at(0.0) <= delta:
+        return 0.0
+    low, high = 0.0, 1.0
+    while delta_at(high) > delta:
+        if high >= LARGEST_EPSILON:
+            return math.inf
+        low, high = high, min(2 * high, LARGEST_EPSILON)
+    while high - low > 1e-12 * high:
+        middle = (low + high) / 2
+        if delta_at(middle) <= delta:
+            high = middle
+        else:
+            low = middle
+    return high

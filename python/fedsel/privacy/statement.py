@@ -10,7 +10,7 @@ from fedsel.privacy.plan import NoisePlan
 
 MIXED = "mixed"
 
-_ADJACENCY = {
+PROTECTS_ANY = {
     "add-remove": "adding or removing one of its records",
     "replace-one": "replacing one of its records",
     MIXED: "a change of one of its records (adjacency differs between clients)",
@@ -112,7 +112,7 @@ def state(plans: Sequence[NoisePlan], *, seeded: Sequence[bool]) -> PrivacyState
         proof = _common([plan.accounting for plan in noisy])
         subject = "each client's release" if not exact else f"the release of {clients - exact} of {clients} clients"
         parts.append(
-            f"{subject} is {promise}-differentially private for {_ADJACENCY[adjacency]} ({kind}, {proof} accounting)"
+            f"{subject} is {promise}-differentially private for {PROTECTS_ANY[adjacency]} ({kind}, {proof} accounting)"
         )
     if exact:
         subject = "all releases hold" if exact == clients else f"the releases of {exact} of {clients} clients hold"

@@ -1,4 +1,4 @@
-"""Commands at a client: ``fedsel release`` and ``fedsel ledger``."""
+"""``fedsel release``: a client publishes its noisy tables."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from fedsel.cli.release_options import (
     AdjacencyOption,
     BudgetDeltaOption,
     BudgetEpsilonOption,
+    CompositionOption,
     DelimiterOption,
     DeltaOption,
     EpsilonOption,
@@ -30,15 +31,14 @@ from fedsel.cli.release_options import (
     RoundOption,
     SchemaOption,
 )
-from fedsel.cli.release_plan import PROTECTS, announce, check_consent, client_name, cost_text, describe, file_name
+from fedsel.cli.release_plan import Account, Grant, announce, check_consent, client_name, describe, file_name
 from fedsel.errors import BudgetError, DataError, ReleaseError
 
 if TYPE_CHECKING:
     from fedsel.counting import ClientCount
+    from fedsel.privacy.ledger import Ledger
     from fedsel.schema import Schema
     from fedsel.tables import Workload
-
-ledger_app = typer.Typer(no_args_is_help=True, help="Look into a client's privacy ledger: budget and charges.")
 
 
 def release_command(
@@ -75,6 +75,7 @@ def release_command(
     no_ledger: NoLedgerOption = False,
     budget_epsilon: BudgetEpsilonOption = None,
     budget_delta: BudgetDeltaOption = None,
+    composition: CompositionOption = None,
     noise_seed: NoiseSeedOption = None,
     non_private: NonPrivateOption = False,
     delimiter: DelimiterOption = None,
@@ -90,7 +91,6 @@ def release_command(
     """
     from fedsel.privacy.calibration import plan_noise
     from fedsel.privacy.client import release
-    from fedsel.privacy.ledger import Ledger
     from fedsel.schema import Schema
     from fedsel.selection.precision import table_precisions
     from fedsel.tables import Workload
@@ -108,19 +108,19 @@ def release_command(
         weights=table_precisions(agreed, workload, precision=precision.value),
     )
     check_consent(plan, non_private=non_private)
-    if no_ledger and (ledger is not None or budget_epsilon is not None or budget_delta is not None):
-        raise BudgetError("--no-ledger does not go with --ledger, --budget-epsilon or --budget-delta")
+    grant = Grant(budget_epsilon, budget_delta, None if composition is None else composition.value)
+    if no_ledger and (ledger is not None or grant != Grant()):
+        raise BudgetError("--no-ledger does not go with --ledger, --budget-epsilon, --budget-delta or --composition")
     _check_paths(data, out, force=force)
     file = None if no_ledger else (ledger or out.parent / f"{file_name(name)}.ledger")
     typer.echo(f"client     {name}, round {round_}")
     typer.echo(describe(agreed, workload, plan, seed=noise_seed))
     typer.echo(f"output     {out}")
-    budget = None
+    account: Account | None = None
     if file is None:
         typer.echo("ledger     none: nothing is recorded, and nothing limits repeated releases")
     else:
-        account = announce(file, name, plan, budget_epsilon, budget_delta, round_=round_, again=force, say=typer.echo)
-        budget = account.budget
+        account = announce(file, name, plan, grant, round_=round_, again=force, say=typer.echo)
 
     counted = _count(agreed, workload, data, name, client_column, delimiter)
     published = counted.rows if agreed.sizes == "public" and plan.adjacency == "replace-one" else None
@@ -129,20 +129,16 @@ def release_command(
         charged: list[Ledger] = []
 
         def open_ledger() -> Ledger:
-            assert file is not None
-            assert budget is not None
-            opened = Ledger.open_or_create(
-                file, client=name, epsilon=budget.epsilon, delta=budget.delta, adjacency=plan.adjacency
-            )
-            charged.append(stack.enter_context(opened))
-            return opened
+            assert account is not None
+            charged.append(stack.enter_context(account.open()))
+            return charged[0]
 
         release(
             counted.marginals,
             agreed,
             plan,
             client=name,
-            ledger=None if file is None else open_ledger,
+            ledger=None if account is None else open_ledger,
             seed=noise_seed,
             round=round_,
             rows=published,
@@ -153,43 +149,7 @@ def release_command(
         )
         typer.echo(f"wrote      {out}")
         for opened in charged:
-            typer.echo(f"remaining  {cost_text(opened.remaining)}")
-
-
-@ledger_app.command("show")
-def ledger_show(file: Annotated[Path, typer.Argument(metavar="FILE", help="A ledger.", show_default=False)]) -> None:
-    """Show a ledger's budget, what is left of it, and every charge (times in UTC)."""
-    from fedsel.cli.text_table import text_table
-    from fedsel.privacy.ledger import Ledger
-
-    with Ledger(file) as ledger:
-        charges, spent, remaining = ledger.charges, ledger.spent, ledger.remaining
-        typer.echo(f"client     {ledger.client}")
-        typer.echo(f"protects   {PROTECTS.get(ledger.adjacency, ledger.adjacency)}")
-        typer.echo(f"budget     {cost_text(ledger.budget)}")
-    typer.echo(f"spent      {cost_text(spent)}")
-    typer.echo(f"remaining  {cost_text(remaining)}")
-    exact = sum(not charge.private for charge in charges)
-    if exact:
-        typer.echo(f"NOT PRIVATE: {exact} exact releases were made; the budget bounds only the others")
-    if not charges:
-        typer.echo("no charges yet")
-        return
-    rows = [
-        (
-            str(charge.number),
-            "-" if charge.round is None else str(charge.round),
-            charge.purpose + (" (seeded noise)" if charge.seeded else ""),
-            f"{charge.cost.epsilon:g}",
-            f"{charge.cost.delta:g}",
-            charge.mechanism,
-            charge.charged,
-            "yes" if charge.released else "not reported",
-        )
-        for charge in charges
-    ]
-    headers = ("no", "round", "purpose", "epsilon", "delta", "mechanism", "charged", "released")
-    typer.echo("\n" + text_table(headers, rows, right=(0, 1, 3, 4)))
+            typer.echo(f"remaining  {opened.terms.account.remaining_text(opened.prices)}")
 
 
 def _check_paths(data: Path, out: Path, *, force: bool) -> None:

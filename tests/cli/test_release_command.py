@@ -133,7 +133,8 @@ def test_a_second_round_and_an_exhausted_budget(run: Run) -> None:
 
 
 def test_the_first_charge_must_fit_a_new_budget(run: Run) -> None:
-    assert "does not fit the budget of epsilon 0.5" in refused(release(run, "north", "--budget-epsilon", "0.5"))
+    text = refused(release(run, "north", "--budget-epsilon", "0.5"))
+    assert "the budget of client 'north' is epsilon 0.5, delta 1e-05, of which epsilon 0" in text
     assert "does not fit" in refused(release(run, "north", "--budget-epsilon", "3", "--budget-delta", "1e-6"))
     assert "the budget's epsilon must be a finite number above 0" in refused(
         release(run, "north", "--budget-epsilon", "0")
@@ -162,6 +163,26 @@ def test_a_budget_cannot_be_changed_in_passing(run: Run) -> None:
     assert text == "north.ledger: the ledger's budget is epsilon 1, delta 1e-05 already, got --budget-epsilon 5"
 
 
+def test_a_concentrated_budget(run: Run) -> None:
+    options = ["--budget-epsilon", "3", "--budget-delta", "1e-5"]
+    assert "does not fit" in refused(release(run, "south", "--composition", "zcdp", "--epsilon", "3"))
+    status, out, _ = release(run, "north", "--composition", "zcdp", *options)
+    assert status == 0
+    (budget,) = re.findall(r"ledger     north.ledger \(new\): budget epsilon 3, delta 1e-05 \(rho (\S+)\)", out)
+    charge, left = re.findall(
+        r"charge     rho (\S+) \(epsilon 1, delta 1e-05 by itself\); then left rho (\S+) \(epsilon 1\.\d+ at", out
+    )[0]
+    assert float(charge) == pytest.approx(3 / (2 * 6.462**2), rel=1e-3)
+    assert float(budget) - float(charge) == pytest.approx(float(left), rel=1e-2)
+    assert f"remaining  rho {left}" in out
+    text = refused(release(run, "north", "--round", "2", "--force", "--composition", "basic"))
+    assert text == "north.ledger: the ledger's composition is zcdp already, got --composition basic"
+    assert "then left rho" in release(run, "north", "--round", "2", "--force")[1]
+    assert "needs a delta above 0" in refused(
+        release(run, "south", "--mechanism", "discrete-laplace", "--composition", "zcdp")
+    )
+
+
 def test_a_named_ledger_and_none(run: Run) -> None:
     status, out, _ = release(run, "north", "--ledger", "books.db")
     assert status == 0
@@ -175,7 +196,7 @@ def test_a_named_ledger_and_none(run: Run) -> None:
     assert "ledger     none: nothing is recorded, and nothing limits repeated releases" in out
     assert not Path("south.ledger").exists()
     text = refused(release(run, "south", "--no-ledger", "--ledger", "books.db", "--force"))
-    assert text == "--no-ledger does not go with --ledger, --budget-epsilon or --budget-delta"
+    assert text == "--no-ledger does not go with --ledger, --budget-epsilon, --budget-delta or --composition"
 
 
 def test_client_names_that_are_no_file_names(run: Run) -> None:
@@ -306,14 +327,7 @@ def test_data_that_are_not_there(run: Run) -> None:
     assert refused(release(run)) == "north.csv: no such file"
 
 
-# fedsel ledger, fedsel pool
-
-
-def test_a_ledger_without_charges(run: Run) -> None:
-    Ledger.create("new.ledger", client="a", epsilon=1.0, delta=0.0).close()
-    assert "no charges yet" in run("ledger", "show", "new.ledger")[1]
-    assert "expected a ledger, got no such file" in refused(run("ledger", "show", "none.ledger"))
-    assert "expected a ledger" in refused(run("ledger", "show", "s.toml"))
+# fedsel pool
 
 
 def test_pool_check(run: Run) -> None:
