@@ -205,19 +205,19 @@ class Release:
 
 
 def check_protocol(protocol: NoisePlan | None, plan: NoisePlan, round: int) -> None:
-    """Refuse a plan of several rounds whose part for this round is not the release's plan.
+    """Refuse a plan of several rounds that the release's plan is no part of.
 
     Raises
     ------
     ReleaseError
-        If it has one round only, or none of this number, or its part differs.
+        If it has one round only, or none of its parts that may be due by this round is the release's plan.
     """
     if protocol is None:
         return
-    if not 1 <= round <= len(protocol.rounds) or len(protocol.rounds) == 1:
-        raise ReleaseError(f"protocol: expected several rounds, {round} among them, got {len(protocol.rounds)}")
-    if protocol.part(round) != plan:
-        raise ReleaseError(f"protocol: its part for round {round} is not the noise of this release")
+    if len(protocol.rounds) == 1:
+        raise ReleaseError("protocol: expected several rounds, got 1")
+    if plan not in (protocol.part(number) for number in range(1, min(round, len(protocol.rounds)) + 1)):
+        raise ReleaseError(f"protocol: none of its parts up to round {round} is the noise of this release")
 
 
 def check_workload(workload: Workload, schema: Schema) -> None:

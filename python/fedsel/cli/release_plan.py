@@ -112,29 +112,45 @@ def check_consent(plan: NoisePlan, *, non_private: bool) -> None:
 
 
 def describe(schema: Schema, workload: Workload, plan: NoisePlan, *, seed: int | None) -> str:
-    """Return lines on tables, noise and guarantee, all of it public knowledge."""
-    lines = [
-        f"schema     {schema.name} ({schema.fingerprint[:12]})",
-        f"tables     {len(workload.sets)} pairs of {len(workload.names)} variables, {workload.cells:,} cells",
-    ]
+    """Return lines on tables, scores, noise and guarantee, all of it public knowledge."""
+    lines = [f"schema     {schema.name} ({schema.fingerprint[:12]})"]
+    if workload.sets:
+        lines.append(
+            f"tables     {len(workload.sets)} pairs of {len(workload.names)} variables, {workload.cells:,} cells"
+        )
+    if plan.scores:
+        when = "in a second round, under a rule made from the first" if len(plan.rounds) > 1 else "in this round"
+        lines.append(f"scores     {len(plan.scores)} sums over the rows, {when}")
     if plan.mechanism == "none":
         lines.append("noise      none")
         lines.append("guarantee  NOT PRIVATE: exact counts (epsilon = inf)")
         return "\n".join(lines)
     symbol = "sigma" if plan.mechanism == "discrete-gaussian" else "scale"
-    low, high = plan.scale.min(), plan.scale.max()
-    width = f"{low:.4g}" if math.isclose(low, high) else f"{low:.4g} to {high:.4g}"
     kind = _MECHANISMS[plan.mechanism]
-    drowned, blurred = noise_bounds(workload, plan)
-    lines += [
-        f"noise      {kind}, {symbol} = {width} records on every cell ({plan.accounting} accounting)",
-        f"enough?    this noise drowns a client of {drowned:,.0f} records (cells x {symbol} of the middle table) and",
-        f"           blurs one of {blurred:,.0f}; to need fewer: fewer variables, coarser categories",
-        f"guarantee  epsilon {plan.epsilon:g}, delta {plan.delta:g}, for {PROTECTS[plan.adjacency]}",
-    ]
+    if workload.sets:
+        tables = plan.scale[: plan.tables]
+        width = _range(tables.min(), tables.max())
+        drowned, blurred = noise_bounds(workload, plan)
+        lines += [
+            f"noise      {kind}, {symbol} = {width} records on every cell ({plan.accounting} accounting)",
+            f"enough?    this noise drowns a client of {drowned:,.0f} records (cells x {symbol} of the middle table) "
+            "and",
+            f"           blurs one of {blurred:,.0f}; to need fewer: fewer variables, coarser categories",
+        ]
+    if plan.scores:
+        in_rows = plan.scale[plan.tables :] / plan.scores
+        lines.append(
+            f"noise      {kind}, {symbol} = {_range(in_rows.min(), in_rows.max())} times what a row adds at most"
+        )
+    together = " (both rounds together)" if len(plan.rounds) > 1 else ""
+    lines.append(f"guarantee  epsilon {plan.epsilon:g}, delta {plan.delta:g}, for {PROTECTS[plan.adjacency]}{together}")
     if seed is not None:
         lines.append(f"WARNING    noise from seed {seed}: experiments only, whoever knows the seed can remove it")
     return "\n".join(lines)
+
+
+def _range(low: float, high: float) -> str:
+    return f"{low:.4g}" if math.isclose(low, high) else f"{low:.4g} to {high:.4g}"
 
 
 def announce(
@@ -146,6 +162,7 @@ def announce(
     round_: int,
     again: bool,
     say: Callable[[str], object],
+    part: int = 1,
 ) -> Account:
     """Say what a ledger will be charged and refuse what it would refuse; nothing is made or charged yet."""
     from fedsel.privacy.budget import Price
@@ -175,7 +192,7 @@ def announce(
             _check_grant(file, terms, grant)
             say(f"ledger     {file}: budget {terms.limit_text()}; left {terms.remaining_text(ledger.prices)}")
         try:
-            ledger.check(plan, round=round_, again=again, non_private=exact)
+            admission = ledger.check(plan, round=round_, part=part, again=again, non_private=exact)
         except BudgetError as error:
             done = [number for charge in ledger.charges for number in charge.rounds]
             if round_ not in done or again:
@@ -183,9 +200,11 @@ def announce(
             options = f"--round {max(done) + 1} for a new round, --force for this one"
             raise BudgetError(f"{error}: {options}") from None
         before = ledger.prices
-        after = before if exact else [*before, Price.of(plan)]
+        after = before if exact or admission.cover is not None else [*before, Price.of(admission.plan)]
         if exact:
             say("charge     recorded as not private, outside the budget")
+        elif admission.cover is not None:
+            say(f"charge     none: covered by that of round {admission.cover.round}")
         else:
             say(f"charge     {terms.price_text(after[-1])}; then left {terms.remaining_text(after)}")
         return Account(

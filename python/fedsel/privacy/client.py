@@ -1,4 +1,4 @@
-"""What happens at a client: exact marginals in, one private release out."""
+"""What happens at a client: exact counts and scores in, one private release out."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import json
 import os
 from collections.abc import Callable
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -20,27 +21,30 @@ from fedsel.privacy.plan import NoisePlan
 from fedsel.release import Release
 from fedsel.release_file import encode_release
 from fedsel.schema import Schema
-from fedsel.tables import Marginals
+from fedsel.score_rule import ScoreTotals
+from fedsel.tables import Marginals, Workload
 
-PURPOSE = "tables"
+TABLES, SCORES = "tables", "scores"
 
 
 def release(
-    marginals: Marginals,
+    marginals: Marginals | None,
     schema: Schema,
     plan: NoisePlan,
     *,
     client: str,
+    scores: ScoreTotals | None = None,
     ledger: Ledger | Callable[[], Ledger] | None = None,
     seed: int | None = None,
     round: int = 1,
+    part: int = 1,
     rows: int | None = None,
     path: str | os.PathLike[str] | None = None,
     overwrite: bool = False,
     again: bool = False,
     non_private: bool = False,
 ) -> Release:
-    """Charge the ledger, add noise to every cell of every table, and write the release.
+    """Charge the ledger, add noise to every cell of every table and to every score, and write the release.
 
     Everything that can go wrong without looking at the counts is tried first: the parts must fit each other, and the
     output's room on the disk is taken. Then the charge is committed; only after that is noise drawn and the file
@@ -48,22 +52,27 @@ def release(
 
     Parameters
     ----------
-    marginals : Marginals
-        The client's exact counts.
+    marginals : Marginals or None
+        The client's exact counts; None for a release of scores only.
     schema : Schema
         Their meaning.
     plan : NoisePlan
-        The noise and its guarantee, for as many tables as the workload has.
+        The noise and its guarantee: the tables of the workload, then the scores, of this round and all others.
     client : str
         Name of the client.
+    scores : ScoreTotals, optional
+        The client's exact scores.
     ledger : Ledger or callable, optional
         Where to charge, or what opens it: called right before the charge, so that a ledger yet to be made is not made
-        for a release that is refused. Without one nothing is recorded, and nothing limits repeated releases.
+        for a release that is refused. Without one nothing is recorded, and nothing limits repeated releases. A plan of
+        several rounds is charged whole with its first.
     seed : int, optional
         Draw the noise from a seeded generator instead of the operating system: for experiments only. Clients, rounds
         and plans of one seed get independent noise. The release says that it was seeded.
     round : int
         Round of the protocol, from 1.
+    part : int
+        Which round of the plan this is, from 1.
     rows : int, optional
         The client's number of records, only if the schema declares sizes public and the adjacency is replace-one.
     path : path, optional
@@ -83,6 +92,8 @@ def release(
     ------
     ReleaseError
         If the parts do not fit each other or the file cannot be written.
+    PrivacyError
+        If the plan has no such part.
     BudgetError
         If the ledger refuses the charge; see `Ledger.spend`.
     """
@@ -90,21 +101,24 @@ def release(
         _check_owner(ledger, client)
     if seed is not None and seed < 0:
         raise ReleaseError(f"seed must not be negative, got {seed}")
-    seeded = seed is not None and plan.mechanism != "none"
-    workload = marginals.workload
+    own = plan.part(part)
+    workload = Workload(schema.names, schema.domain, ()) if marginals is None else marginals.workload
+    counts = [exact.counts for exact in (marginals, scores) if exact is not None]
     blank = Release(
         client=client,
         schema=schema,
         workload=workload,
-        counts=np.zeros(workload.cells, dtype=np.int64),
-        plan=plan,
+        counts=np.zeros(sum(map(len, counts)), dtype=np.int64),
+        plan=own,
         round=round,
-        seeded=seeded,
+        seeded=seed is not None and plan.mechanism != "none",
         rows=rows,
+        scores=None if scores is None else scores.queries,
+        protocol=plan if len(plan.rounds) > 1 else None,
     )
     # A rehearsal on zeros, thrown away: what is compiled or tabulated on first use fails here, before the charge.
-    tables = len(plan.weights)
-    add_noise(np.zeros(tables, dtype=np.int64), np.ones(tables, dtype=np.int64), plan, entropy=SystemEntropy())
+    queries = len(own.weights)
+    add_noise(np.zeros(queries, dtype=np.int64), np.ones(queries, dtype=np.int64), own, entropy=SystemEntropy())
     with ExitStack() as stack:
         output = None
         if path is not None:
@@ -114,24 +128,17 @@ def release(
             if not isinstance(ledger, Ledger):
                 ledger = ledger()
                 _check_owner(ledger, client)
-            stack.enter_context(ledger.spend(plan, PURPOSE, round, again=again, non_private=non_private, seeded=seeded))
-        result = _with_noise(blank, marginals, _entropy(seed, client, round, plan))
+            purpose = TABLES if scores is None else SCORES if marginals is None else f"{TABLES} and {SCORES}"
+            charge = ledger.spend(
+                plan, purpose, round, part=part, again=again, non_private=non_private, seeded=blank.seeded
+            )
+            stack.enter_context(charge)
+        sizes = np.concatenate([workload.sizes, np.ones(len(blank.score_names), dtype=np.int64)])
+        noisy = add_noise(np.concatenate(counts), sizes, own, entropy=_entropy(seed, client, round, own))
+        result = replace(blank, counts=noisy)
         if output is not None:
             output.publish(encode_release(result))
     return result
-
-
-def _with_noise(blank: Release, marginals: Marginals, entropy: Entropy) -> Release:
-    return Release(
-        client=blank.client,
-        schema=blank.schema,
-        workload=blank.workload,
-        counts=add_noise(marginals.counts, blank.workload.sizes, blank.plan, entropy=entropy),
-        plan=blank.plan,
-        round=blank.round,
-        seeded=blank.seeded,
-        rows=blank.rows,
-    )
 
 
 def _check_owner(ledger: Ledger, client: str) -> None:

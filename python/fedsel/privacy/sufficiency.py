@@ -20,5 +20,5 @@ def noise_bounds(workload: Workload, plan: NoisePlan) -> tuple[float, float]:
     makes two independent variables of one client look as if they shared 0.2 to 0.3 bits. That falls with the square of
     the records, to 0.004 bits at the second number, ten times the first, and with the size of the federation.
     """
-    drowned = float(np.median(workload.sizes * plan.scale))
+    drowned = float(np.median(workload.sizes * plan.scale[: plan.tables]))
     return drowned, _ENOUGH * drowned
