@@ -1,4 +1,4 @@
-"""A pool on disk: ``counts.npy``, to be memory-mapped, and ``pool.json`` with everything else."""
+"""A pool on disk: ``counts.npy``, to be memory-mapped, ``pool.json`` with the rest, ``rule.json`` with scores."""
 
 from __future__ import annotations
 
@@ -15,18 +15,24 @@ import numpy.typing as npt
 
 from fedsel.atomic_file import sync_folder
 from fedsel.errors import FedselError, PoolError
+from fedsel.pool_scores import ClientScores
 from fedsel.privacy.plan import NoisePlan
 from fedsel.privacy.statement import json_number
 from fedsel.release import check_workload
 from fedsel.schema import Schema
+from fedsel.score_rule_file import read_rule
 from fedsel.tables import Workload
 
 if TYPE_CHECKING:
     from fedsel.pool import Pool
 
 FORMAT = 1
+"""Format of a pool of tables; 2 adds scores."""
+
+FORMATS = (1, 2)
 COUNTS = "counts.npy"
 META = "pool.json"
+RULE = "rule.json"
 _MAX_META = 256 * 2**20
 _FIELDS = {
     "format": int,
@@ -52,6 +58,7 @@ _PLAN_FIELDS = {
     "weights": list,
     "accounting": str,
 }
+_SCORE_FIELDS = {"counts": list, "plans": list, "plan_index": list, "seeded": list}
 
 
 def save_pool(pool: Pool, folder: Path, *, overwrite: bool = False) -> None:
@@ -87,10 +94,14 @@ def save_pool(pool: Pool, folder: Path, *, overwrite: bool = False) -> None:
                 stream.flush()
                 os.fsync(stream.fileno())
                 size = stream.tell()
-            with open(temporary / META, "wb") as stream:
-                stream.write(_describe(pool, size))
-                stream.flush()
-                os.fsync(stream.fileno())
+            described = {META: _describe(pool, size)}
+            if pool.scores is not None:
+                described[RULE] = pool.scores.rule.to_json().encode()
+            for name, text in described.items():
+                with open(temporary / name, "wb") as stream:
+                    stream.write(text)
+                    stream.flush()
+                    os.fsync(stream.fileno())
             _replace(temporary, folder, overwrite=overwrite)
             sync_folder(folder.parent)
         finally:
@@ -117,8 +128,8 @@ def _replace(temporary: Path, folder: Path, *, overwrite: bool) -> None:
 
 
 def _describe(pool: Pool, size: int) -> bytes:
-    content = {
-        "format": FORMAT,
+    content: dict[str, Any] = {
+        "format": FORMAT if pool.scores is None else 2,
         "shape": list(pool.counts.shape),
         "dtype": "<i8",
         "bytes": size,
@@ -126,24 +137,35 @@ def _describe(pool: Pool, size: int) -> bytes:
         "schema": pool.schema.to_json(),
         "sets": [list(members) for members in pool.workload.sets],
         "clients": list(pool.clients),
-        "plans": [
-            {
-                "mechanism": plan.mechanism,
-                "adjacency": plan.adjacency,
-                "epsilon": json_number(plan.epsilon),
-                "delta": plan.delta,
-                "numerator": plan.numerator,
-                "weights": list(plan.weights),
-                "accounting": plan.accounting,
-            }
-            for plan in pool.plans
-        ],
+        "plans": [_describe_plan(plan) for plan in pool.plans],
         "plan_index": list(pool.plan_index),
         "seeded": list(pool.seeded),
         "rounds": list(pool.rounds),
         "rows": list(pool.rows),
     }
+    if pool.scores is not None:
+        content["scores"] = {
+            "counts": pool.scores.counts.tolist(),
+            "plans": [_describe_plan(plan) for plan in pool.scores.plans],
+            "plan_index": list(pool.scores.plan_index),
+            "seeded": list(pool.scores.seeded),
+        }
     return json.dumps(content, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
+
+
+def _describe_plan(plan: NoisePlan) -> dict[str, Any]:
+    described: dict[str, Any] = {
+        "mechanism": plan.mechanism,
+        "adjacency": plan.adjacency,
+        "epsilon": json_number(plan.epsilon),
+        "delta": plan.delta,
+        "numerator": plan.numerator,
+        "weights": list(plan.weights),
+        "accounting": plan.accounting,
+    }
+    if plan.scores:
+        described["scores"] = list(plan.scores)
+    return described
 
 
 def load_pool(folder: Path) -> dict[str, Any]:
@@ -187,7 +209,7 @@ def load_pool(folder: Path) -> dict[str, Any]:
     if not all(isinstance(flag, bool) for flag in content["seeded"]):
         raise PoolError(f"{folder / META}: seeded: expected true or false")
     counts = _counts(folder, content, (len(content["clients"]), workload.cells))
-    return {
+    fields = {
         "clients": tuple(content["clients"]),
         "schema": schema,
         "workload": workload,
@@ -198,6 +220,25 @@ def load_pool(folder: Path) -> dict[str, Any]:
         "rounds": tuple(content["rounds"]),
         "rows": tuple(content["rows"]),
     }
+    if content.get("format") == 2:
+        fields["scores"] = _scores(folder, content.get("scores"))
+    return fields
+
+
+def _scores(folder: Path, content: Any) -> ClientScores:
+    if not isinstance(content, dict):
+        raise PoolError(f"{folder / META}: scores: expected a JSON object, got {type(content).__name__}")
+    _check_types(content, _SCORE_FIELDS, folder / META)
+    try:
+        rule = read_rule(folder / RULE)
+        counts = np.array(content["counts"], dtype=np.int64).reshape(len(content["counts"]), len(rule.queries.names))
+        plans = tuple(_plan(folder, plan) for plan in content["plans"])
+        indices = tuple(map(int, content["plan_index"]))
+        return ClientScores(rule, counts, plans, indices, tuple(map(bool, content["seeded"])))
+    except PoolError:
+        raise
+    except (TypeError, ValueError, OverflowError) as error:
+        raise PoolError(f"{folder / META}: scores: {' '.join(str(error).split())[:200]}") from None
 
 
 def _meta(folder: Path) -> dict[str, Any]:
@@ -216,8 +257,8 @@ def _meta(folder: Path) -> dict[str, Any]:
         raise PoolError(f"{path}: expected JSON, got a damaged file") from None
     if not isinstance(content, dict):
         raise PoolError(f"{path}: expected a JSON object, got {type(content).__name__}")
-    if content.get("format", FORMAT) != FORMAT:
-        raise PoolError(f"{path}: format: expected {FORMAT}, got {str(content['format'])[:80]}")
+    if content.get("format", FORMAT) not in FORMATS:
+        raise PoolError(f"{path}: format: expected 1 or 2, got {str(content['format'])[:80]}")
     _check_types(content, _FIELDS, path)
     return content
 
@@ -242,6 +283,7 @@ def _plan(folder: Path, content: Any) -> NoisePlan:
         numerator=content["numerator"],
         weights=tuple(map(int, content["weights"])),
         accounting=content["accounting"],
+        scores=tuple(map(int, content.get("scores", ()))),
     )
 
 

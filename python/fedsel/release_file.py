@@ -45,8 +45,9 @@ def encode_release(release: Release) -> bytes:
     arrays = [_dictionary_array(columns[name]) for name in LABEL_COLUMNS]
     # Through buffers, not `pa.array`: that would import pandas where it is installed.
     arrays.append(pa.Array.from_buffers(pa.int64(), release.counts.size, [None, pa.py_buffer(release.counts)]))
+    filled = 2 if release.scores is None else 1  # a score is of no variable
     fields = [
-        pa.field(name, array.type, nullable=name in LABEL_COLUMNS[2:])
+        pa.field(name, array.type, nullable=name in LABEL_COLUMNS[filled:])
         for name, array in zip(COLUMNS, arrays, strict=True)
     ]
     table = pa.Table.from_arrays(arrays, schema=pa.schema(fields))

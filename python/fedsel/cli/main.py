@@ -17,6 +17,7 @@ from fedsel.cli.pool_commands import pool_app
 from fedsel.cli.release_all_command import release_all_command
 from fedsel.cli.release_command import release_command
 from fedsel.cli.schema_commands import schema_app
+from fedsel.cli.score_commands import scores_app
 from fedsel.cli.select_command import select_command
 from fedsel.errors import FedselError
 
@@ -50,6 +51,7 @@ app.command("acs", rich_help_panel=TRIALS)(acs_command)
 app.add_typer(experiment_app, name="experiment", rich_help_panel=TRIALS)
 app.add_typer(schema_app, name="schema", rich_help_panel=CLIENT)
 app.add_typer(pool_app, name="pool", rich_help_panel=COORDINATOR)
+app.add_typer(scores_app, name="scores", rich_help_panel=COORDINATOR)
 app.add_typer(ledger_app, name="ledger", rich_help_panel=CLIENT)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,9 +11,11 @@ import typer
 
 from fedsel.errors import FedselError, PoolError
 from fedsel.privacy.sufficiency import noise_bounds
+from fedsel.score_rule_file import read_rule
 
 if TYPE_CHECKING:
     from fedsel.pool import Pool
+    from fedsel.privacy.plan import NoisePlan
 
 pool_app = typer.Typer(no_args_is_help=True, help="Check releases at the coordinator, and gather them into a pool.")
 
@@ -23,11 +27,15 @@ AllowMixed = Annotated[
     typer.Option("--allow-mixed", help="Accept different budgets, noise, adjacency, rounds or seeding, and say so."),
 ]
 
+RuleFile = Annotated[
+    Path | None, typer.Option("--rule", help="The rule of the scores, where files hold some (fedsel scores).")
+]
+
 _MOST_PLANS = 20  # certifying a plan takes some 30 ms
 
 
 @pool_app.command("check")
-def pool_check(files: Files, allow_mixed: AllowMixed = False) -> None:
+def pool_check(files: Files, rule: RuleFile = None, allow_mixed: AllowMixed = False) -> None:
     """Check release files one by one and together; list clients with noisy sizes, and every problem.
 
     [bold]fedsel pool check releases/*.parquet[/]
@@ -38,20 +46,29 @@ def pool_check(files: Files, allow_mixed: AllowMixed = False) -> None:
     from fedsel.cli.text_table import text_table
     from fedsel.pool import Pool
     from fedsel.pool_builder import PoolBuilder
+    from fedsel.pool_scores import ScoreBuilder
     from fedsel.release_file import ReleaseReader
 
     builder, reader = PoolBuilder(len(files), allow_mixed=allow_mixed), ReleaseReader()
+    scores = ScoreBuilder(None if rule is None else read_rule(rule))
     problems: list[str] = []
-    good = 0
     for file in files:
         try:
-            builder.add(reader.read(file), source=str(file))
-            good += 1
+            release = reader.read(file)
+            if release.workload.sets:
+                builder.add(release, source=str(file))
+            if release.scores is not None:
+                scores.add(release, source=str(file))
         except FedselError as error:
             problems.append(str(error))
-    if good:
+    if builder.protocols:
         pool = Pool(**builder.finish(partial=True))
-        problems += _broken_promises(pool)
+        problems += _broken_promises(pool, builder.protocols)
+        if scores.used:
+            try:
+                pool = replace(pool, scores=scores.finish(builder.protocols, allow_mixed=allow_mixed))
+            except FedselError as error:
+                problems.append(str(error))
         totals = pool.totals()
         bounds = [noise_bounds(pool.workload, plan) for plan in pool.plans]
         rows, weak = [], False
@@ -94,6 +111,7 @@ def pool_check(files: Files, allow_mixed: AllowMixed = False) -> None:
 def pool_build(
     files: Files,
     out: Annotated[Path, typer.Option("-o", "--out", help="Folder to write.", show_default=False)],
+    rule: RuleFile = None,
     allow_mixed: AllowMixed = False,
     force: Annotated[bool, typer.Option("--force", help="Replace a stored pool.")] = False,
 ) -> None:
@@ -102,7 +120,7 @@ def pool_build(
 
     if out.exists() and not force:
         raise PoolError(f"{out}: exists already; --force replaces a stored pool")
-    pool = Pool.open(files, allow_mixed=allow_mixed)
+    pool = Pool.open(files, rule=None if rule is None else read_rule(rule), allow_mixed=allow_mixed)
     pool.save(out, overwrite=force)
     _echo_pool(pool)
     typer.echo(f"wrote {out}")
@@ -111,19 +129,23 @@ def pool_build(
 def _echo_pool(pool: Pool) -> None:
     tables, cells = len(pool.workload.sets), pool.workload.cells
     clients = f"{len(pool)} client{'' if len(pool) == 1 else 's'}"
-    typer.echo(f"{clients}, round {pool.round}: {tables} tables, {cells:,} cells, schema {pool.schema.name}")
+    scores = "" if pool.scores is None else f", {len(pool.scores.rule.queries.names)} scores"
+    typer.echo(f"{clients}, round {pool.round}: {tables} tables, {cells:,} cells{scores}, schema {pool.schema.name}")
     typer.echo(pool.private.sentence)
     if pool.mixed:
         typer.echo(f"mixed: clients differ in {'; '.join(pool.mixed)}")
 
 
-def _broken_promises(pool: Pool) -> list[str]:
-    """Recompute what each plan guarantees; a client may state less epsilon than its noise gives."""
+def _broken_promises(pool: Pool, protocols: Mapping[str, NoisePlan | None]) -> list[str]:
+    """Recompute what each plan guarantees, all rounds together; a client may state less than its noise gives."""
     from fedsel.errors import PrivacyError
     from fedsel.privacy.calibration import EXACT_TABLES, certify
 
+    first: dict[NoisePlan, str] = {}
+    for row, client in enumerate(pool.clients):
+        first.setdefault(protocols[client] or pool.plans[pool.plan_index[row]], client)
     problems = []
-    for index, plan in enumerate(pool.plans[:_MOST_PLANS]):
+    for plan, client in list(first.items())[:_MOST_PLANS]:
         if plan.mechanism == "none" or len(plan.weights) > EXACT_TABLES:
             continue
         try:
@@ -131,7 +153,6 @@ def _broken_promises(pool: Pool) -> list[str]:
         except PrivacyError:  # out of reach: nothing is known against it
             continue
         if true > plan.delta * (1 + 1e-6):
-            client = pool.clients[pool.plan_index.index(index)]
             problems.append(
                 f"client {client!r}: delta: expected {true:.3g}, what its noise gives at epsilon {plan.epsilon:g}, "
                 f"got {plan.delta:.3g}"

@@ -31,6 +31,7 @@ from fedsel.cli.release_options import (
     PrecisionOption,
     RoundOption,
     SchemaOption,
+    ScoresOption,
 )
 from fedsel.cli.release_plan import Account, Grant, announce, check_consent, client_name, describe, file_name
 from fedsel.errors import BudgetError, DataError, FedselError, ReleaseError
@@ -82,6 +83,7 @@ def release_all_command(
     mechanism: MechanismOption = MechanismChoice.discrete_gaussian,
     accounting: AccountingOption = AccountingChoice.auto,
     precision: PrecisionOption = PrecisionChoice.equal,
+    scores: ScoresOption = False,
     round_: RoundOption = 1,
     no_ledger: NoLedgerOption = False,
     budget_epsilon: BudgetEpsilonOption = None,
@@ -104,22 +106,23 @@ def release_all_command(
     """
     from rich.console import Console
 
-    from fedsel.privacy.calibration import plan_noise
     from fedsel.privacy.composition import Cost
     from fedsel.schema import Schema
-    from fedsel.selection.precision import table_precisions
+    from fedsel.selection.score_plan import plan_release
     from fedsel.tables import Workload
 
     agreed = Schema.from_toml(schema)
     workload = Workload.pairs(agreed)
-    plan = plan_noise(
-        len(workload.sets),
+    plan = plan_release(
+        agreed,
+        workload,
         epsilon=epsilon,
         delta=delta,
         adjacency=adjacency.value,
         mechanism=mechanism.value,
         accounting=accounting.value,
-        weights=table_precisions(agreed, workload, precision=precision.value),
+        precision=precision.value,
+        score_rounds=2 if scores else 0,
     )
     check_consent(plan, non_private=non_private)
     grant = Grant(budget_epsilon, budget_delta, None if composition is None else composition.value)

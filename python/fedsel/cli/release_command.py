@@ -30,14 +30,16 @@ from fedsel.cli.release_options import (
     PrecisionOption,
     RoundOption,
     SchemaOption,
+    ScoresOption,
 )
 from fedsel.cli.release_plan import Account, Grant, announce, check_consent, client_name, describe, file_name
-from fedsel.errors import BudgetError, DataError, ReleaseError
+from fedsel.errors import BudgetError, DataError, ReleaseError, RuleError
 
 if TYPE_CHECKING:
     from fedsel.counting import ClientCount
     from fedsel.privacy.ledger import Ledger
     from fedsel.schema import Schema
+    from fedsel.score_rule import ScoreRule
     from fedsel.tables import Workload
 
 
@@ -63,6 +65,14 @@ def release_command(
     mechanism: MechanismOption = MechanismChoice.discrete_gaussian,
     accounting: AccountingOption = AccountingChoice.auto,
     precision: PrecisionOption = PrecisionChoice.equal,
+    scores: ScoresOption = False,
+    rule: Annotated[
+        Path | None,
+        typer.Option(
+            help="Release scores at once, under a rule made from public data (fedsel scores public-rule).",
+            show_default=False,
+        ),
+    ] = None,
     round_: RoundOption = 1,
     ledger: Annotated[
         Path | None,
@@ -89,29 +99,36 @@ def release_command(
     Only the release file is meant to leave: it holds no row and no exact count.
     Data and ledger stay with the client.
     """
-    from fedsel.privacy.calibration import plan_noise
     from fedsel.privacy.client import release
     from fedsel.schema import Schema
-    from fedsel.selection.precision import table_precisions
+    from fedsel.score_rule_file import read_rule
+    from fedsel.selection.score_plan import plan_release
     from fedsel.tables import Workload
 
     name = client_name(client)
     agreed = Schema.from_toml(schema)
     workload = Workload.pairs(agreed)
-    plan = plan_noise(
-        len(workload.sets),
+    public = None if rule is None else read_rule(rule)
+    plan = plan_release(
+        agreed,
+        workload,
         epsilon=epsilon,
         delta=delta,
         adjacency=adjacency.value,
         mechanism=mechanism.value,
         accounting=accounting.value,
-        weights=table_precisions(agreed, workload, precision=precision.value),
+        precision=precision.value,
+        score_rounds=2 if scores else 1 if rule is not None else 0,
     )
+    if scores and rule is not None:
+        raise RuleError("--scores plans a rule to come, --rule names one that is there: give one of them")
+    if public is not None and agreed.difference(public.schema) is not None:
+        raise RuleError(f"{rule}: schema differs from that of {schema}: {agreed.difference(public.schema)}")
     check_consent(plan, non_private=non_private)
     grant = Grant(budget_epsilon, budget_delta, None if composition is None else composition.value)
     if no_ledger and (ledger is not None or grant != Grant()):
         raise BudgetError("--no-ledger does not go with --ledger, --budget-epsilon, --budget-delta or --composition")
-    _check_paths(data, out, force=force)
+    check_paths(data, out, force=force)
     file = None if no_ledger else (ledger or out.parent / f"{file_name(name)}.ledger")
     typer.echo(f"client     {name}, round {round_}")
     typer.echo(describe(agreed, workload, plan, seed=noise_seed))
@@ -122,7 +139,7 @@ def release_command(
     else:
         account = announce(file, name, plan, grant, round_=round_, again=force, say=typer.echo)
 
-    counted = _count(agreed, workload, data, name, client_column, delimiter)
+    counted = count_rows(agreed, workload, data, name, client_column, delimiter, public)
     published = counted.rows if agreed.sizes == "public" and plan.adjacency == "replace-one" else None
     out.parent.mkdir(exist_ok=True)
     with ExitStack() as stack:
@@ -138,6 +155,7 @@ def release_command(
             agreed,
             plan,
             client=name,
+            scores=counted.scores,
             ledger=None if account is None else open_ledger,
             seed=noise_seed,
             round=round_,
@@ -152,7 +170,7 @@ def release_command(
             typer.echo(f"remaining  {opened.terms.account.remaining_text(opened.prices)}")
 
 
-def _check_paths(data: Path, out: Path, *, force: bool) -> None:
+def check_paths(data: Path, out: Path, *, force: bool) -> None:
     """Refuse early what would otherwise show after hours of reading."""
     if not data.exists():
         raise DataError(f"{data}: no such file")
@@ -162,9 +180,16 @@ def _check_paths(data: Path, out: Path, *, force: bool) -> None:
         raise ReleaseError(f"{out}: the file exists already; --force replaces it")
 
 
-def _count(
-    schema: Schema, workload: Workload, data: Path, client: str, client_column: str | None, delimiter: str | None
+def count_rows(
+    schema: Schema,
+    workload: Workload,
+    data: Path,
+    client: str,
+    client_column: str | None,
+    delimiter: str | None,
+    rule: ScoreRule | None,
 ) -> ClientCount:
+    """Count, and score, one client's rows."""
     from rich.console import Console
 
     from fedsel.counting import count_clients, count_file
@@ -172,9 +197,11 @@ def _count(
     # On a terminal only; the number of rows is not shown, since terminals are logged.
     with Console(stderr=True).status(f"counting the rows of {data.name}"):
         if client_column is None:
-            counted = count_file(schema, workload, data, delimiter=delimiter)
+            counted = count_file(schema, workload, data, rule=rule, delimiter=delimiter)
         else:
-            found = count_clients(schema, workload, [data], client_column, client=client, delimiter=delimiter)
+            found = count_clients(
+                schema, workload, [data], client_column, client=client, rule=rule, delimiter=delimiter
+            )
             counted = found[client]
     if counted.dropped:
         typer.echo("note: rows with missing values were dropped, as the schema says", err=True)

@@ -95,6 +95,15 @@ PrecisionOption = Annotated[
         rich_help_panel=PRIVACY,
     ),
 ]
+ScoresOption = Annotated[
+    bool,
+    typer.Option(
+        "--scores",
+        help="Plan a second round, of scores (fedsel scores), under the same guarantee: for one epsilon, more of what "
+        "the selection needs. Sets the precision of the tables by itself.",
+        rich_help_panel=PRIVACY,
+    ),
+]
 RoundOption = Annotated[
     int,
     typer.Option(

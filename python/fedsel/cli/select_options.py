@@ -13,6 +13,7 @@ from fedsel.errors import PoolError, SelectionError
 from fedsel.pool import Pool
 from fedsel.privacy.plan import Adjacency, Mechanism
 from fedsel.schema import Schema
+from fedsel.score_rule_file import read_rule
 from fedsel.selection import ClientAttributes, Constraints, LossWeights, Quota
 from fedsel.selection.denoising import DenoiseMethod
 from fedsel.selection.precision import Precision, table_precisions
@@ -38,6 +39,14 @@ SchemaFile = Annotated[
     typer.Option(
         "--schema",
         help="Schema the releases must have; they carry their own, so this is a check.",
+        rich_help_panel=_CANDIDATES,
+    ),
+]
+RuleFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--rule",
+        help="The rule of the scores, where release files hold some (fedsel scores).",
         rich_help_panel=_CANDIDATES,
     ),
 ]
@@ -169,6 +178,7 @@ def gather_pool(
     *,
     example: str | None,
     schema: Path | None,
+    rule: Path | None,
     allow_mixed: bool,
     epsilon: float | None,
     delta: float | None,
@@ -195,6 +205,8 @@ def gather_pool(
         "--noise-seed": noise_seed,
     }
     if example is not None:
+        if rule is not None:
+            raise SelectionError("--rule goes with release files, got --example")
         if releases:
             raise SelectionError(f"give either --example or release files, got both: {example} and {releases[0]}")
         pool = _example_pool(example, epsilon, delta, adjacency, mechanism, precision, noise_seed)
@@ -205,10 +217,13 @@ def gather_pool(
         if not releases:
             raise SelectionError("give release files, a pool folder or --example; got none of them")
         if len(releases) == 1 and releases[0].is_dir():
+            if rule is not None:
+                raise SelectionError(f"--rule goes with release files: the pool {releases[0]} holds its own")
             pool = Pool.load(releases[0])
         else:
             with DelayedProgress("reading releases") as progress:
-                pool = Pool.open(releases, allow_mixed=allow_mixed, progress=progress)
+                published = None if rule is None else read_rule(rule)
+                pool = Pool.open(releases, rule=published, allow_mixed=allow_mixed, progress=progress)
     if schema is not None:
         difference = Schema.from_toml(schema).difference(pool.schema)
         if difference is not None:

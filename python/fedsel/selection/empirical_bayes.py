@@ -56,7 +56,9 @@ def posterior(values: Array, variance: Array) -> Posterior:
         return float(((values - centre_at(between)) ** 2 / (variance + between)).sum()) - (len(values) - 1)
 
     spread = float(values.var())
-    least = 1e-12 * max(spread, float(variance.max(initial=0.0)), np.finfo(float).tiny)  # keeps every weight finite
+    if not variance.any():
+        return Posterior(values, variance, float(values.mean()), spread)
+    least = 1e-12 * max(spread, float(variance.max()))  # keeps every weight finite
     if len(values) < 2 or excess(least) <= 0:
         between = least
     else:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from fedsel.privacy.calibration import AccountingChoice
+from fedsel.privacy.calibration import AccountingChoice, plan_noise
 from fedsel.privacy.plan import Adjacency, Mechanism, NoisePlan
 from fedsel.privacy.rounds import plan_rounds
 from fedsel.schema import Schema
 from fedsel.selection.loss import Sensitive
-from fedsel.selection.precision import table_precisions
+from fedsel.selection.precision import Precision, table_precisions
 from fedsel.selection.weights import COMPONENT_NAMES, LossWeights
 from fedsel.tables import Workload
 
@@ -85,4 +85,58 @@ def plan_scores(
         adjacency=adjacency,
         mechanism=mechanism,
         accounting=accounting,
+    )
+
+
+def plan_release(
+    schema: Schema,
+    workload: Workload,
+    *,
+    epsilon: float,
+    delta: float | None = None,
+    adjacency: Adjacency = "add-remove",
+    mechanism: Mechanism = "discrete-gaussian",
+    accounting: AccountingChoice = "auto",
+    precision: Precision = "equal",
+    score_rounds: int = 0,
+) -> NoisePlan:
+    """Plan tables alone, or tables and scores.
+
+    Parameters
+    ----------
+    schema, workload, epsilon, delta, adjacency, mechanism, accounting
+        As for `plan_scores`.
+    precision : {"equal", "loss"}
+        Of tables alone; see `fedsel.selection.precision`.
+    score_rounds : {0, 1, 2}
+        0: tables alone; otherwise the rounds of `plan_scores`.
+
+    Returns
+    -------
+    NoisePlan
+
+    Raises
+    ------
+    PrivacyError, SelectionError
+        As `plan_scores`.
+    """
+    if score_rounds:
+        return plan_scores(
+            schema,
+            workload,
+            epsilon=epsilon,
+            delta=delta,
+            adjacency=adjacency,
+            mechanism=mechanism,
+            accounting=accounting,
+            rounds=score_rounds,
+        )
+    return plan_noise(
+        len(workload.sets),
+        epsilon=epsilon,
+        delta=delta,
+        adjacency=adjacency,
+        mechanism=mechanism,
+        accounting=accounting,
+        weights=table_precisions(schema, workload, precision=precision),
     )
