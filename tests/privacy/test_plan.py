@@ -57,5 +57,5 @@ def test_a_round_the_plan_does_not_have(number):
 
 @pytest.mark.parametrize("change", [{"rounds": ()}, {"scores": (), "rounds": (4, 1)}])
 def test_a_release_of_tables_has_no_scores_and_no_other_rounds(change):
-    with pytest.raises(ReleaseError, match="own round, got 2 rounds|scores: expected"):
+    with pytest.raises(ReleaseError, match=r"own round, got 2 rounds|scores: expected"):
         check_plan(replace(PLAN, **change), 5)

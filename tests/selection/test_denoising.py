@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import spearmanr
 
 from fedsel import FederationLoss, Pool, Workload, select
 from fedsel.datasets.example import load_example
@@ -68,7 +69,7 @@ def test_pure_noise_is_shrunk_to_the_pool():
     statistics = CellStatistics.empty(12)
     for block in (slice(0, 90), slice(90, 200)):
         statistics.add(cells[block], variance[block], totals[block])
-    result = shrink(cells, variance, totals, statistics)
+    result = shrink(cells, variance, totals, statistics.mean(), statistics.between())
     assert result.std(axis=0).max() < 0.35 * 20
     assert np.abs(result.mean(axis=0) - 1000 / 12).max() < 6 * 20 / math.sqrt(200)
 
@@ -79,7 +80,8 @@ def test_clear_differences_are_kept():
     noisy = truth + rng.normal(0, 1, truth.shape)
     statistics = CellStatistics.empty(6)
     statistics.add(noisy, np.ones(truth.shape), np.full(100, 1000.0))
-    kept = shrink(noisy, np.ones(truth.shape), np.full(100, 1000.0), statistics)
+    spread = statistics.between()
+    kept = shrink(noisy, np.ones(truth.shape), np.full(100, 1000.0), statistics.mean(), spread)
     np.testing.assert_allclose(kept, np.maximum(noisy, 0), atol=1)
 
 
@@ -95,6 +97,8 @@ def test_moments_are_those_of_the_definition():
     between = np.maximum(((weight * ((p - mean) ** 2 - v)).sum(axis=0)) / weight.sum(axis=0), 0)
     np.testing.assert_allclose(statistics.mean(), mean)
     np.testing.assert_allclose(statistics.between(), between, rtol=1e-9, atol=1e-12)
+    doubtful = np.maximum((weight * (p - mean) ** 2).sum(axis=0) - 7 - 2 * math.sqrt(14), 0) / weight.sum(axis=0)
+    np.testing.assert_allclose(statistics.between(2.0), doubtful, rtol=1e-9, atol=1e-12)
 
 
 def noisy_pool(epsilon, seed=3):
@@ -110,7 +114,7 @@ def test_denoising_brings_cells_and_losses_closer_to_the_truth():
     federations = np.array([rng.choice(46, 5, replace=False) for _ in range(200)])
     truth = FederationLoss(exact).losses_of(federations)
     errors = {}
-    for method in ("none", "clip", "consistent", "shrink"):
+    for method in ("none", "clip", "consistent", "shrink", "reference"):
         pool = denoise(noisy, method=method)
         cells = pool.counts * pool.unit - example.counts
         losses = FederationLoss(pool).losses_of(federations)
@@ -118,6 +122,22 @@ def test_denoising_brings_cells_and_losses_closer_to_the_truth():
     assert errors["shrink"][0] < 0.7 * errors["none"][0]
     assert errors["consistent"][0] < errors["none"][0]
     assert errors["shrink"][1] < 0.5 * min(errors["none"][1], errors["clip"][1])
+    assert errors["reference"][1] < 0.5 * min(errors["none"][1], errors["clip"][1])
+
+
+def test_the_reference_orders_federations_that_shrinkage_confuses():
+    """At epsilon = 0.05 most of a cell is noise: what is believed of it must stand out (seeded noise)."""
+    exact = load_example().pool(plan_noise(55, epsilon=math.inf))
+    rng = np.random.default_rng(0)
+    federations = np.array([rng.choice(46, 15, replace=False) for _ in range(300)])
+    truth = FederationLoss(exact).losses_of(federations)
+    rho = {
+        method: spearmanr(
+            truth, FederationLoss(denoise(noisy_pool(0.05), method=method)).losses_of(federations)
+        ).statistic
+        for method in ("clip", "shrink", "reference")
+    }
+    assert rho["reference"] > rho["shrink"] > rho["clip"]
 
 
 def test_consistent_tables_agree_after_rounding():
@@ -134,11 +154,13 @@ def test_consistent_tables_agree_after_rounding():
 
 def test_blocks_do_not_change_the_result(monkeypatch):
     pool = noisy_pool(1.0)
-    whole = denoise(pool, method="shrink")
-    monkeypatch.setattr("fedsel.selection.denoising._BLOCK", 3 * pool.workload.cells)
-    parts = denoise(pool, method="shrink")
-    assert parts.unit == whole.unit
-    assert np.abs(parts.counts - whole.counts).max() <= 2
+    whole = {method: denoise(pool, method=method) for method in ("shrink", "reference")}
+    for module in ("denoising", "reference"):
+        monkeypatch.setattr(f"fedsel.selection.{module}._BLOCK", 3 * pool.workload.cells)
+    for method, one in whole.items():
+        parts = denoise(pool, method=method)
+        assert parts.unit == one.unit
+        assert np.abs(parts.counts - one.counts).max() <= 2
 
 
 def test_what_auto_means():
@@ -147,7 +169,7 @@ def test_what_auto_means():
     assert denoise(exact) is exact
     alone = noisy_pool(1.0).subset(["WY"])
     assert denoise(alone) is alone
-    assert select(noisy_pool(1.0), 2).denoise == "shrink"
+    assert select(noisy_pool(1.0), 2).denoise == "reference"
     assert select(exact, 2).denoise == "none"
 
 

@@ -20,7 +20,7 @@ from fedsel.tables import Workload
 Array = npt.NDArray[np.float64]
 
 SIZE_EXPONENT = 0.5
-"""Clients are pooled with weight n^(this - 1) a record: noise is the same for all, so large clients tell more."""
+"""Counts of a client of n records are pooled with weight n^this: all carry the same noise, so large ones tell more."""
 
 LEAST_SHARE = 1e-4
 """Smallest proportion that a category is taken to have."""
@@ -52,7 +52,7 @@ class Reference:
     workload : Workload
         Two-way tables.
     proportions : ndarray of float64, shape (cells,)
-        Each table adds up to about 1; positive.
+        Each table adds up to 1; positive.
     information : ndarray of float64, shape (cells,)
         log2 of a cell's ratio to the product of its margins, in bits.
     """
@@ -103,7 +103,8 @@ def make_reference(pool: Pool, sizes: Array) -> Reference:
             counts[here].reshape(expected.shape) - expected, expected, float(variance[t]), strengths[t]
         )
         ratio = np.clip(ratio, *RATIO_BOUNDS)
-        proportions[here] = (expected * ratio).ravel()
+        joint = expected * ratio
+        proportions[here] = (joint / joint.sum()).ravel()
         information[here] = np.log2(ratio).ravel()
     return Reference(workload, proportions, information)
 

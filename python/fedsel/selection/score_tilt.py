@@ -81,7 +81,7 @@ def target_scores(from_tables: Array, sizes: Array, scores: ClientScores) -> Arr
     uncertain = np.column_stack([one.variance for one in found])
     # The score of the loss is the best known sum: condition the components on it.
     weighted = from_tables @ weights
-    loss = weighted + posterior(measured[:, 0] - weighted, variance[:, 0]).mean
+    loss = weighted + posterior(measured[:, 0] - weighted, variance[:, 0], centred=True).mean
     gain = uncertain * weights
     total = gain @ weights
     missing = np.where(total > 0, (loss - target @ weights) / np.where(total > 0, total, 1.0), 0.0)
