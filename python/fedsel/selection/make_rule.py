@@ -26,7 +26,7 @@ Array = npt.NDArray[np.float64]
 LOSS = "loss"
 """Name of the score of the weighted loss; the components follow."""
 
-BETWEEN_CLIENTS = 0.003
+BETWEEN_CLIENTS = 0.02
 """Variance between clients of the mean of any function of a row, in variances of the function between rows: what
 clipping costs is this times the variance of what is clipped. Chosen on made pools."""
 

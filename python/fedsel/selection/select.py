@@ -74,7 +74,7 @@ def select(
         What the federation must satisfy.
     tolerance : float
         Bits of loss that a smaller federation may be worse; used with a range of sizes.
-    denoise_method : {"auto", "none", "clip", "consistent", "shrink"}
+    denoise_method : {"auto", "none", "clip", "consistent", "shrink", "reference"}
         What is done to the noisy tables first; see `denoise`.
     certificate : {"auto", "enumerate", "none"}
         Whether to evaluate every federation after the search, to prove the optimum: ``auto`` does where there are at
