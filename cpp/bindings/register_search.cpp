@@ -167,8 +167,9 @@ py::array_t<double> bind_swap_gaps(const BoundProblem& bound, std::size_t count,
       std::uint32_t in;
       do in = problem.free()[random.below(static_cast<std::uint32_t>(problem.free().size()))];
       while (federation.contains(in));
-      evaluator.exchange(federation.sums(), federation.members()[position], in, trial.data());
-      gaps.push_back(std::abs(evaluator.loss(trial.data()) - evaluator.loss(federation.sums())));
+      const double changed =
+          evaluator.exchange_loss(federation.sums(), federation.members()[position], in, trial.data());
+      gaps.push_back(std::abs(changed - evaluator.loss(federation.sums())));
     }
   }
   py::array_t<double> out(static_cast<py::ssize_t>(gaps.size()));

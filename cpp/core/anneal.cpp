@@ -46,8 +46,7 @@ Chain run_chain(const Problem& problem, const AnnealingOptions& options, std::si
         ++chain.evaluations;  // a refused proposal counts, so that chains end
         continue;
       }
-      evaluator.exchange(federation.sums(), out, in, trial.data());
-      const double proposed = evaluator.loss(trial.data());
+      const double proposed = evaluator.exchange_loss(federation.sums(), out, in, trial.data());
       ++chain.evaluations;
       if (proposed > loss && random.uniform() >= std::exp((loss - proposed) / temperature)) continue;
       balance.swap(out, in);

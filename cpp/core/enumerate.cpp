@@ -97,7 +97,7 @@ class BlockSearch {
     float screened[kLanes];
     const auto origin = static_cast<float>(std::log2(sizes_[prefix_] + tail_size_));  // near all sixteen totals
     evaluator_.screen(sums_[prefix_].data(), lanes_.data(), origin, screened);
-    const double bound = board_.threshold() + evaluator_.screening_error();
+    const double bound = board_.threshold() + model_.screening_error();
     bool any = false;
     for (std::size_t l = 0; l < count_; ++l) {
       wanted[l] = wanted[l] && !(screened[l] > bound);
