@@ -10,6 +10,7 @@
 
 #include "anneal.hpp"
 #include "baselines.hpp"
+#include "certify.hpp"
 #include "enumerate.hpp"
 #include "expand.hpp"
 #include "watched.hpp"
@@ -84,6 +85,41 @@ py::dict bind_enumerate(const BoundProblem& bound, std::size_t keep, std::size_t
       run_watched(control, progress, [&](Control& c) { return enumerate(bound.problem, keep, threads, c); });
   py::dict out = describe(result.board, control);
   out["complete"] = result.complete;
+  return out;
+}
+
+const char* name_of(CertifyOutcome outcome) {
+  switch (outcome) {
+    case CertifyOutcome::certified:
+      return "certified";
+    case CertifyOutcome::too_wide:
+      return "too wide";
+    case CertifyOutcome::too_long:
+      return "too long";
+    case CertifyOutcome::stopped:
+      return "stopped";
+  }
+  return "stopped";
+}
+
+py::dict bind_certify(const BoundProblem& bound, const Members& known, std::size_t sample, std::uint64_t most,
+                      std::uint64_t most_prefixes, std::size_t keep, std::size_t threads, std::uint64_t seed,
+                      double time_limit, const py::object& progress) {
+  check_effort(keep, 0);
+  if (sample < 1 || sample > 1'000'000) throw std::invalid_argument("sample must be between 1 and 1,000,000");
+  const CertifyOptions options{starts_of(bound.problem, {known})[0], sample, most, most_prefixes, keep, threads, seed};
+  Control control(time_limit);
+  const auto result = run_watched(control, progress, [&](Control& c) { return certify(bound.problem, options, c); });
+  py::dict out = describe(result.board, control);
+  out["evaluations"] = result.rechecked;
+  out["outcome"] = name_of(result.outcome);
+  out["enumerated"] = result.enumerated;
+  out["bounded"] = result.bounded;
+  out["prefixes"] = result.prefixes;
+  out["compared"] = result.compared;
+  out["random_error"] = result.random_error;
+  out["best_error"] = result.best_error;
+  out["band"] = result.band;
   return out;
 }
 
@@ -188,6 +224,9 @@ void register_search(py::module_& m) {
   m.def("swap_gaps", &bind_swap_gaps, py::arg("problem").none(false), py::kw_only(), py::arg("count"), py::arg("seed"));
   m.def("enumerate", &bind_enumerate, py::arg("problem").none(false), py::kw_only(), py::arg("keep"),
         py::arg("threads"), py::arg("time_limit"), py::arg("progress"));
+  m.def("certify", &bind_certify, py::arg("problem").none(false), py::kw_only(), py::arg("known"), py::arg("sample"),
+        py::arg("most"), py::arg("most_prefixes"), py::arg("keep"), py::arg("threads"), py::arg("seed"),
+        py::arg("time_limit"), py::arg("progress"));
   m.def("expand", &bind_expand, py::arg("problem").none(false), py::kw_only(), py::arg("random_starts"),
         py::arg("keep"), py::arg("threads"), py::arg("seed"), py::arg("time_limit"), py::arg("progress"));
   m.def("greedy", &bind_greedy, py::arg("problem").none(false), py::kw_only(), py::arg("keep"), py::arg("seed"),

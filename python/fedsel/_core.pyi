@@ -16,6 +16,16 @@ class SearchResult(TypedDict):
 class Enumeration(SearchResult):
     complete: bool
 
+class ModelCertification(SearchResult):
+    outcome: Literal["certified", "too wide", "too long", "stopped"]
+    enumerated: int
+    bounded: int
+    prefixes: int
+    compared: int
+    random_error: float
+    best_error: float
+    band: float
+
 class Descent(SearchResult):
     certified: list[int]
 
@@ -66,6 +76,19 @@ def levels() -> list[str]: ...
 def binomial(n: int, k: int) -> int: ...
 def swap_gaps(problem: Problem, *, count: int, seed: int) -> npt.NDArray[np.float64]: ...
 def enumerate(problem: Problem, *, keep: int, threads: int, time_limit: float, progress: _Progress) -> Enumeration: ...
+def certify(
+    problem: Problem,
+    *,
+    known: Sequence[int],
+    sample: int,
+    most: int,
+    most_prefixes: int,
+    keep: int,
+    threads: int,
+    seed: int,
+    time_limit: float,
+    progress: _Progress,
+) -> ModelCertification: ...
 def expand(
     problem: Problem,
     *,

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from operator import index
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from fedsel import _core
 from fedsel.errors import SelectionError
@@ -33,6 +34,9 @@ RANDOM_STARTS = 15
 
 DESCENTS = 16
 """Random federations that steepest descent starts from, where no others are given."""
+
+MODEL_SAMPLE = 10_000
+"""Random federations, and best ones, that the error of the second-order model is measured on."""
 
 _GAPS = 500  # swaps looked at to fit an annealing schedule
 
@@ -114,10 +118,37 @@ class Task:
 
 
 @dataclass(frozen=True)
+class ModelEvidence:
+    """What enumeration under the second-order model came to.
+
+    Parameters
+    ----------
+    outcome : {"certified", "too wide", "too long", "stopped"}
+        Whether every federation was enumerated or bounded and all inside the error band evaluated exactly; or that too
+        many are inside the band, or the bounds leave too much to enumerate, or that it was stopped.
+    covered : int
+        Federations whose value under the model a complete search computes or bounds.
+    rechecked : int
+        Federations evaluated exactly.
+    compared : int
+        How many of the model's best federations its error was measured on, besides `MODEL_SAMPLE` random ones.
+    band : float
+        Twice the largest error, in bits.
+    """
+
+    outcome: Literal["certified", "too wide", "too long", "stopped"]
+    covered: int
+    rechecked: int
+    compared: int
+    band: float
+
+
+@dataclass(frozen=True)
 class Found:
     """Raw result of one search: pool rows, losses as the search saw them.
 
-    `certified` are the rows of a federation that no single swap improves, if one is known.
+    `certified` are the rows of a federation that no single swap improves, if one is known; `model` says what a search
+    under the second-order model came to.
     """
 
     best: tuple[tuple[float, tuple[int, ...]], ...]
@@ -126,6 +157,7 @@ class Found:
     stop_reason: StopReason
     certified: tuple[int, ...] = ()
     complete: bool = False
+    model: ModelEvidence | None = None
     chains: tuple[ChainResult, ...] = ()
 
 
@@ -183,6 +215,42 @@ def enumerate_all(task: Task, effort: Effort) -> Found:
         progress=effort.progress,
     )
     return _found(result, started, complete=result["complete"])
+
+
+def certify_model(task: Task, effort: Effort, *, known: Sequence[int], most: int, most_prefixes: int) -> Found:
+    """Enumerate under the second-order model and evaluate exactly what its error band holds.
+
+    Parameters
+    ----------
+    known : sequence of int
+        Pool rows of the best federation known.
+    most : int
+        Federations evaluated exactly before the band counts as too wide.
+    most_prefixes : int
+        Bounds computed before the enumeration counts as too long.
+    """
+    started = time.perf_counter()
+    result = _refusing(
+        _core.certify,
+        task.problem,
+        known=list(known),
+        sample=MODEL_SAMPLE,
+        most=most,
+        most_prefixes=most_prefixes,
+        keep=effort.keep,
+        threads=effort.threads,
+        seed=effort.seed,
+        time_limit=effort.time_limit,
+        progress=effort.progress,
+    )
+    evidence = ModelEvidence(
+        outcome=result["outcome"],
+        covered=math.comb(task.free, task.choices),
+        rechecked=result["evaluations"],
+        compared=result["compared"],
+        band=result["band"],
+    )
+    return _found(result, started, model=evidence)
 
 
 def greedy(task: Task, effort: Effort) -> Found:

@@ -15,6 +15,7 @@ from fedsel.pool import Pool
 from fedsel.privacy.sufficiency import noise_bounds
 from fedsel.selection import methods
 from fedsel.selection.arguments import check_effort, check_numbers, is_whole
+from fedsel.selection.certificates import CertificateMode, describe, seek
 from fedsel.selection.constraints import Constraints, Ruleset, resolve
 from fedsel.selection.denoising import DenoiseMethod, denoise, resolve_method
 from fedsel.selection.loss import FederationLoss, Sensitive
@@ -24,12 +25,8 @@ from fedsel.selection.schedule import Schedule
 from fedsel.selection.weights import LossWeights
 
 SearchMethod = Literal["auto", "expand", "anneal", "exhaustive", "greedy", "descent"]
-CertificateMode = Literal["auto", "enumerate", "none"]
 
 _ROUNDING = 1e-12  # bits
-
-AFFORDABLE = 3_000_000
-"""Most federations that are enumerated unasked for a certificate: a few seconds on one core."""
 
 
 def select(
@@ -76,9 +73,11 @@ def select(
         Bits of loss that a smaller federation may be worse; used with a range of sizes.
     denoise_method : {"auto", "none", "clip", "consistent", "shrink"}
         What is done to the noisy tables first; see `denoise`.
-    certificate : {"auto", "enumerate", "none"}
-        Whether to evaluate every federation after the search, to prove the optimum: ``auto`` does where there are at
-        most 3,000,000.
+    certificate : {"auto", "enumerate", "model", "none"}
+        What to do after the search to know how good its result is. ``enumerate`` evaluates every federation, which
+        proves the optimum. ``model`` goes through all of them under a second-order model of the loss, most by bounds,
+        and evaluates exactly those that the model puts within its error band of the best: strong evidence, no proof.
+        ``auto`` enumerates up to 3,000,000 federations, and else tries the model for about a second.
     schedule : Schedule or None
         Annealing only: temperatures; by default fitted to the pool. `GeometricSchedule` is the paper's.
     chains : int
@@ -218,25 +217,7 @@ class _Outcome:
 
     @property
     def certificate(self) -> Certificate:
-        spent = self.proof.evaluations if self.proof else 0
-        kept = " that keep the constraints" if self.task.constrained else ""
-        complete = self.found if self.found.complete else self.proof
-        if complete is not None and complete.complete and self.task.loss.shift:
-            statement = f"all {complete.evaluations:,} federations of this size{kept} were evaluated, on rounded counts"
-            return Certificate("none", statement, spent)
-        if complete is not None and complete.complete:
-            if complete.evaluations == 1:
-                only = " that keeps the constraints" if self.task.constrained else ""
-                return Certificate("proof", f"it is the only federation of this size{only}", spent)
-            count = f"all {complete.evaluations:,} federations of this size{kept}"
-            statement = f"{count} were evaluated; none has a lower loss"
-            return Certificate("proof", statement, spent)
-        if self.members == self.found.certified and not self.task.loss.shift:
-            within = " and keeps the constraints" if self.task.constrained else ""
-            return Certificate(
-                "swap-optimal", f"no exchange of one member for one outsider lowers the loss{within}", spent
-            )
-        return Certificate("none", "nothing is proved about this federation", spent)
+        return describe(self.task, self.found, self.proof, self.members)
 
     def size_result(self) -> SizeResult:
         clients = self.task.loss.clients
@@ -262,10 +243,7 @@ def _solve(
         found = methods.greedy(task, effort())
     else:
         found = methods.expand(task, effort())
-    proof = None
-    wanted = certificate == "enumerate" or (certificate == "auto" and task.subsets <= AFFORDABLE)
-    if wanted and method != "exhaustive" and found.stop_reason == "completed":
-        proof = methods.enumerate_all(task, effort())
+    proof = seek(task, found, certificate, effort)
     # All losses from one kernel, so that they compare; the same federation may come from search and proof.
     seen = {rows for _, rows in found.best} | {rows for _, rows in (proof.best if proof else ())}
     if found.certified:
