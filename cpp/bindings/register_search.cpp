@@ -13,6 +13,7 @@
 #include "certify.hpp"
 #include "enumerate.hpp"
 #include "expand.hpp"
+#include "quadratic_anneal.hpp"
 #include "watched.hpp"
 
 namespace py = pybind11;
@@ -159,10 +160,10 @@ py::dict bind_descend(const BoundProblem& bound, std::vector<Members> starts, st
   return out;
 }
 
-py::dict bind_anneal(const BoundProblem& bound, std::vector<double> temperatures, std::size_t evaluations_per_level,
-                     std::size_t max_evaluations, std::size_t chains, std::size_t keep, std::size_t threads,
-                     std::uint64_t seed, std::vector<Members> initial_states, double time_limit,
-                     const py::object& progress) {
+AnnealingOptions annealing_options(const Problem& problem, std::vector<double> temperatures,
+                                   std::size_t evaluations_per_level, std::size_t max_evaluations, std::size_t chains,
+                                   std::size_t keep, std::size_t threads, std::uint64_t seed,
+                                   std::vector<Members> initial_states) {
   if (!initial_states.empty() && initial_states.size() != chains)
     throw std::invalid_argument("initial states must be one a chain, got " + std::to_string(initial_states.size()) +
                                 " for " + std::to_string(chains) + " chains");
@@ -170,14 +171,36 @@ py::dict bind_anneal(const BoundProblem& bound, std::vector<double> temperatures
   if (chains < 1) throw std::invalid_argument("annealing needs at least one chain");
   for (double temperature : temperatures)
     if (!(temperature > 0.0)) throw std::invalid_argument("temperatures must be positive");
-  const AnnealingOptions options{std::move(temperatures),
-                                 evaluations_per_level,
-                                 max_evaluations,
-                                 chains,
-                                 keep,
-                                 threads,
-                                 seed,
-                                 starts_of(bound.problem, std::move(initial_states))};
+  return {std::move(temperatures),
+          evaluations_per_level,
+          max_evaluations,
+          chains,
+          keep,
+          threads,
+          seed,
+          starts_of(problem, std::move(initial_states))};
+}
+
+py::dict bind_anneal_quadratic(const BoundProblem& bound, std::vector<double> temperatures,
+                               std::size_t evaluations_per_level, std::size_t max_evaluations, std::size_t chains,
+                               std::size_t keep, std::size_t threads, std::uint64_t seed,
+                               std::vector<Members> initial_states, double time_limit, const py::object& progress) {
+  const auto options = annealing_options(bound.problem, std::move(temperatures), evaluations_per_level, max_evaluations,
+                                         chains, keep, threads, seed, std::move(initial_states));
+  Control control(time_limit);
+  const auto result =
+      run_watched(control, progress, [&](Control& c) { return anneal_quadratic(bound.problem, options, c); });
+  py::dict out = describe(result.board, control);
+  out["certified"] = result.certified;
+  return out;
+}
+
+py::dict bind_anneal(const BoundProblem& bound, std::vector<double> temperatures, std::size_t evaluations_per_level,
+                     std::size_t max_evaluations, std::size_t chains, std::size_t keep, std::size_t threads,
+                     std::uint64_t seed, std::vector<Members> initial_states, double time_limit,
+                     const py::object& progress) {
+  const auto options = annealing_options(bound.problem, std::move(temperatures), evaluations_per_level, max_evaluations,
+                                         chains, keep, threads, seed, std::move(initial_states));
   Control control(time_limit);
   const auto result = run_watched(control, progress, [&](Control& c) { return anneal(bound.problem, options, c); });
   py::dict out = describe(result.board, control);
@@ -237,4 +260,8 @@ void register_search(py::module_& m) {
   m.def("anneal", &bind_anneal, py::arg("problem").none(false), py::kw_only(), py::arg("temperatures"),
         py::arg("evaluations_per_level"), py::arg("max_evaluations"), py::arg("chains"), py::arg("keep"),
         py::arg("threads"), py::arg("seed"), py::arg("initial_states"), py::arg("time_limit"), py::arg("progress"));
+  m.def("anneal_quadratic", &bind_anneal_quadratic, py::arg("problem").none(false), py::kw_only(),
+        py::arg("temperatures"), py::arg("evaluations_per_level"), py::arg("max_evaluations"), py::arg("chains"),
+        py::arg("keep"), py::arg("threads"), py::arg("seed"), py::arg("initial_states"), py::arg("time_limit"),
+        py::arg("progress"));
 }

@@ -9,6 +9,7 @@
 #include "expand.hpp"
 #include "made_model.hpp"
 #include "polish.hpp"
+#include "quadratic_anneal.hpp"
 
 using namespace fedsel;
 
@@ -123,6 +124,12 @@ TEST_CASE("searches do not depend on the number of threads") {
     Control c(kForever), d(kForever);
     CHECK(best(expand(Problem(model, 6), {5, 5, 1, 3}, c).board) ==
           best(expand(Problem(model, 6), {5, 5, threads, 3}, d).board));
+    Control g(kForever), h(kForever);
+    const auto left = anneal_quadratic(Problem(model, 6), annealing(1), g),
+               right = anneal_quadratic(Problem(model, 6), annealing(threads), h);
+    CHECK(best(left.board) == best(right.board));
+    CHECK(left.certified == right.certified);
+    CHECK(g.evaluations == h.evaluations);
     Control e(kForever), f(kForever);
     CHECK(best(enumerate(Problem(model, 4), 5, 1, e).board) == best(enumerate(Problem(model, 4), 5, threads, f).board));
   }
@@ -274,7 +281,10 @@ TEST_CASE("every search keeps the constraints, and enumeration finds the best th
     const auto annealed = anneal(problem, annealing(2), c);
     const auto greedily = greedy(problem, 1, seed, d);
     const auto descended = descend(problem, {}, 20, 5, 2, seed, e);
-    for (const auto* board : {&proof.board, &expanded.board, &annealed.board, &greedily.board, &descended.board})
+    Control f(kForever);
+    const auto modelled = anneal_quadratic(problem, annealing(2), f);
+    for (const auto* board :
+         {&proof.board, &expanded.board, &annealed.board, &greedily.board, &descended.board, &modelled.board})
       for (const auto& entry : board->entries()) {
         CHECK(meets(problem, entry.members));
         CHECK(entry.loss == doctest::Approx(made::loss(pool, entry.members)).epsilon(1e-10));
@@ -282,6 +292,39 @@ TEST_CASE("every search keeps the constraints, and enumeration finds the best th
     CHECK(expanded.board.entries()[0].loss >= expected.loss - 1e-10);
     CHECK(annealed.board.entries()[0].loss >= expected.loss - 1e-10);
   }
+}
+
+TEST_CASE("annealing under the model ends where no swap improves, mostly at the optimum where the model is good") {
+  int optimal = 0;
+  for (unsigned seed = 0; seed < 10; ++seed) {
+    const auto rough = made::pool(seed, 14, 6), good = made::consistent_pool(seed, 14, 6);
+    for (const auto* pool : {&rough, &good}) {
+      const auto model = pool->model();
+      Control control(kForever);
+      const auto certified = anneal_quadratic(Problem(model, 6), annealing(2), control).certified;
+      REQUIRE(certified.size() == 6);
+      const double loss = made::loss(*pool, certified);
+      for (std::size_t p = 0; p < 6; ++p)
+        for (std::uint32_t in = 0; in < 14; ++in) {
+          if (std::find(certified.begin(), certified.end(), in) != certified.end()) continue;
+          Members neighbour = certified;
+          neighbour[p] = in;
+          CHECK(made::loss(*pool, neighbour) >= loss - 1e-10);
+        }
+      optimal += pool == &good && loss < brute_force(good, 6).loss + 1e-10;
+    }
+  }
+  CHECK(optimal >= 8);
+}
+
+TEST_CASE("annealing under the model stops at once, and has a result") {
+  const auto model = made::pool(6, 300, 2).model();
+  Control control(kForever);
+  control.interrupt();
+  const auto found = anneal_quadratic(Problem(model, 20), annealing(2), control);
+  CHECK(found.certified.empty());
+  REQUIRE(found.board.entries().size() >= 1);
+  CHECK(found.board.entries()[0].members.size() == 20);
 }
 
 TEST_CASE("greedy adds the best client each time") {
@@ -312,6 +355,8 @@ TEST_CASE("fixed members alone leave one federation") {
   CHECK(expand(problem, {2, 3, 2, 0}, b).board.entries().size() == 1);
   CHECK(anneal(problem, annealing(1), c).board.entries().size() == 1);
   CHECK(greedy(problem, 3, 0, d).board.entries()[0].members == Members{1, 4});
+  Control f(kForever);
+  CHECK(anneal_quadratic(problem, annealing(1), f).board.entries()[0].members == Members{1, 4});
   CHECK(descend(problem, {}, 2, 3, 1, 0, e).board.entries().size() == 1);
 }
 

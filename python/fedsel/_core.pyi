@@ -125,3 +125,17 @@ def anneal(
     time_limit: float,
     progress: _Progress,
 ) -> Annealing: ...
+def anneal_quadratic(
+    problem: Problem,
+    *,
+    temperatures: Sequence[float],
+    evaluations_per_level: int,
+    max_evaluations: int,
+    chains: int,
+    keep: int,
+    threads: int,
+    seed: int,
+    initial_states: Sequence[Sequence[int]],
+    time_limit: float,
+    progress: _Progress,
+) -> Descent: ...
