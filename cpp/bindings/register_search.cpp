@@ -12,6 +12,7 @@
 #include "baselines.hpp"
 #include "certify.hpp"
 #include "enumerate.hpp"
+#include "exchange.hpp"
 #include "expand.hpp"
 #include "quadratic_anneal.hpp"
 #include "watched.hpp"
@@ -121,6 +122,20 @@ py::dict bind_certify(const BoundProblem& bound, const Members& known, std::size
   out["random_error"] = result.random_error;
   out["best_error"] = result.best_error;
   out["band"] = result.band;
+  return out;
+}
+
+py::dict bind_exchange(const BoundProblem& bound, const Members& start, std::size_t size, std::size_t keep,
+                       std::size_t threads, double time_limit, const py::object& progress) {
+  check_effort(keep, 0);
+  if (size < 1) throw std::invalid_argument("size must be at least 1");
+  const Members checked = starts_of(bound.problem, {start})[0];
+  Control control(time_limit);
+  const auto result = run_watched(control, progress, [&](Control& c) {
+    return descend_by_exchanges(bound.problem, checked, size, keep, threads, c);
+  });
+  py::dict out = describe(result.board, control);
+  out["certified"] = result.optimal;
   return out;
 }
 
@@ -250,6 +265,8 @@ void register_search(py::module_& m) {
   m.def("certify", &bind_certify, py::arg("problem").none(false), py::kw_only(), py::arg("known"), py::arg("sample"),
         py::arg("most"), py::arg("most_prefixes"), py::arg("keep"), py::arg("threads"), py::arg("seed"),
         py::arg("time_limit"), py::arg("progress"));
+  m.def("exchange", &bind_exchange, py::arg("problem").none(false), py::kw_only(), py::arg("start"), py::arg("size"),
+        py::arg("keep"), py::arg("threads"), py::arg("time_limit"), py::arg("progress"));
   m.def("expand", &bind_expand, py::arg("problem").none(false), py::kw_only(), py::arg("random_starts"),
         py::arg("keep"), py::arg("threads"), py::arg("seed"), py::arg("time_limit"), py::arg("progress"));
   m.def("greedy", &bind_greedy, py::arg("problem").none(false), py::kw_only(), py::arg("keep"), py::arg("seed"),

@@ -182,27 +182,23 @@ std::uint64_t binomial(std::uint64_t n, std::uint64_t k) {
   return result;
 }
 
-EnumerationResult enumerate(const Problem& problem, std::size_t keep, std::size_t threads, Control& control) {
+bool enumerate_into(const Problem& problem, std::size_t threads, Control& control, Leaderboard& board) {
   const std::size_t tail = std::min<std::size_t>(problem.choices(), 2), prefix = problem.choices() - tail;
-  Leaderboard board(keep);
-  {  // so that there is a result however soon the search is stopped
-    Evaluator evaluator(problem.model());
-    board.add(evaluator.loss(sum_rows(problem.model(), problem.any()).data()), problem.any());
-  }
   if (tail == 0) {  // nothing to choose
+    Evaluator evaluator(problem.model());
+    board.add(evaluator.loss(sum_rows(problem.model(), problem.fixed()).data()), problem.fixed());
     control.evaluations.fetch_add(1, std::memory_order_relaxed);
-    return {std::move(board), true};
+    return true;
   }
   const Tails tails(problem.free().size(), prefix, tail);
   const std::uint64_t count = tails.count(), blocks = (count + kLanes - 1) / kLanes;
-  control.planned = problem.constrained() ? 0 : binomial(problem.free().size(), problem.choices());
 
   const auto sizes = problem.model().records();
   std::vector<std::unique_ptr<BlockSearch>> workers(std::max<std::size_t>(threads, 1));
   parallel_for(blocks, threads, [&](std::size_t task, std::size_t worker) {
     if (control.stopped()) return;
     auto& search = workers[worker];
-    if (!search) search = std::make_unique<BlockSearch>(problem, prefix, tail, sizes, keep, control);
+    if (!search) search = std::make_unique<BlockSearch>(problem, prefix, tail, sizes, board.capacity(), control);
     const std::uint64_t first = (blocks - 1 - task) * kLanes;  // the last blocks have the most prefixes: they go first
     const std::size_t number = std::min<std::uint64_t>(kLanes, count - first);
     std::uint32_t block[2 * kLanes];
@@ -211,7 +207,18 @@ EnumerationResult enumerate(const Problem& problem, std::size_t keep, std::size_
   });
   for (const auto& search : workers)
     if (search) board.merge(search->board());
-  return {std::move(board), control.reason() == StopReason::completed};
+  return control.reason() == StopReason::completed;
+}
+
+EnumerationResult enumerate(const Problem& problem, std::size_t keep, std::size_t threads, Control& control) {
+  Leaderboard board(keep);
+  {  // so that there is a result however soon the search is stopped
+    Evaluator evaluator(problem.model());
+    board.add(evaluator.loss(sum_rows(problem.model(), problem.any()).data()), problem.any());
+  }
+  control.planned = problem.constrained() ? 0 : binomial(problem.free().size(), problem.choices());
+  const bool complete = enumerate_into(problem, threads, control, board);
+  return {std::move(board), complete};
 }
 
 }  // namespace fedsel

@@ -15,6 +15,9 @@ struct EnumerationResult {
   bool complete;
 };
 
+// Adds every federation to the board; true unless the control stopped it. Same result for any number of threads.
+bool enumerate_into(const Problem& problem, std::size_t threads, Control& control, Leaderboard& board);
+
 // The result is complete unless the control stopped it. Same result for any number of threads.
 EnumerationResult enumerate(const Problem& problem, std::size_t keep, std::size_t threads, Control& control);
 

@@ -6,6 +6,7 @@
 #include "anneal.hpp"
 #include "baselines.hpp"
 #include "enumerate.hpp"
+#include "exchange.hpp"
 #include "expand.hpp"
 #include "made_model.hpp"
 #include "polish.hpp"
@@ -315,6 +316,56 @@ TEST_CASE("annealing under the model ends where no swap improves, mostly at the 
     }
   }
   CHECK(optimal >= 8);
+}
+
+TEST_CASE("descent by exchanges ends where no exchange of up to so many members improves") {
+  int improved = 0;
+  for (unsigned seed = 0; seed < 12; ++seed) {
+    const auto pool = made::pool(seed, 13, 5);
+    const auto model = pool.model();
+    for (const bool restricted : {false, true}) {
+      const Problem problem = restricted ? constrained(model, 4) : Problem(model, 5);
+      const auto allowed = [&](const Members& members) { return !restricted || meets(problem, members); };
+      Control first(kForever);
+      const auto start = descend(problem, {}, 1, 1, 1, seed, first).board.entries()[0];
+      for (std::size_t size : {1u, 2u, 3u, 9u}) {
+        Control a(kForever), b(kForever);
+        const auto found = descend_by_exchanges(problem, start.members, size, 3, 1, a);
+        const auto again = descend_by_exchanges(problem, start.members, size, 3, 5, b);
+        CHECK(found.optimal == again.optimal);
+        CHECK(a.evaluations == b.evaluations);
+        REQUIRE(found.optimal.size() == problem.k());
+        CHECK(allowed(found.optimal));
+        const double loss = made::loss(pool, found.optimal);
+        CHECK(found.board.entries()[0].loss == doctest::Approx(loss));
+        improved += loss < start.loss - 1e-9;
+        for (std::uint32_t bits = 0; bits < (1u << 13); ++bits) {
+          if (static_cast<std::size_t>(__builtin_popcount(bits)) != problem.k()) continue;
+          Members members;
+          std::size_t common = 0;
+          for (std::uint32_t c = 0; c < 13; ++c)
+            if (bits >> c & 1) {
+              members.push_back(c);
+              common += std::binary_search(found.optimal.begin(), found.optimal.end(), c);
+            }
+          if (problem.k() - common > size || !allowed(members)) continue;
+          CHECK(made::loss(pool, members) >= loss - 1e-10);
+        }
+      }
+    }
+  }
+  CHECK(improved > 10);
+}
+
+TEST_CASE("descent by exchanges stops, and knows a federation of fixed members") {
+  const auto model = made::pool(2, 9, 3).model();
+  Control stopped(kForever), running(kForever);
+  stopped.interrupt();
+  const auto found = descend_by_exchanges(Problem(model, 3), {0, 1, 2}, 2, 3, 2, stopped);
+  CHECK(found.optimal.empty());
+  CHECK(found.board.entries()[0].members == Members{0, 1, 2});
+  const Problem fixed(model, 2, {1, 4}, {0, 2}, {}, {});
+  CHECK(descend_by_exchanges(fixed, {1, 4}, 2, 3, 2, running).optimal == Members{1, 4});
 }
 
 TEST_CASE("annealing under the model stops at once, and has a result") {

@@ -89,6 +89,16 @@ def certify(
     time_limit: float,
     progress: _Progress,
 ) -> ModelCertification: ...
+def exchange(
+    problem: Problem,
+    *,
+    start: Sequence[int],
+    size: int,
+    keep: int,
+    threads: int,
+    time_limit: float,
+    progress: _Progress,
+) -> Descent: ...
 def expand(
     problem: Problem,
     *,

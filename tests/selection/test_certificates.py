@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from itertools import combinations
+from types import SimpleNamespace
 from typing import get_args
 
 import numpy as np
@@ -94,7 +96,40 @@ def test_auto_leaves_alone_what_takes_long(monkeypatch):
     assert "too many federations" in long.statement
     monkeypatch.setattr(certificates, "_MODEL_CLIENTS", 45)
     monkeypatch.setattr(methods, "certify_model", None)  # not even tried
-    assert select(pool, 10).certificate.statement == "no exchange of one member for one outsider lowers the loss"
+    assert select(pool, 10).certificate.statement == "no exchange of up to 3 members for outsiders lowers the loss"
+
+
+@pytest.mark.parametrize("size", [2, 3])
+def test_exchanges_of_several_members(monkeypatch, size):
+    pool = made_pool(5, clients=12, domain=[3, 4, 2, 3])
+    monkeypatch.setattr(certificates, "AFFORDABLE", 100)
+    monkeypatch.setattr(certificates, "_MODEL_CLIENTS", 1)
+    assert "one member for one outsider" in select(pool, 5).certificate.statement
+    monkeypatch.setattr(certificates, "_EXCHANGED", (size,))
+    monkeypatch.setattr(
+        certificates, "AFFORDABLE", 780
+    )  # of 792 federations; C(5, 2) C(9, 2) = 360, C(5, 3) C(10, 3) = 1200
+    found = select(pool, 5)
+    assert (f"up to {size} members" in found.certificate.statement) == (size == 2)
+    loss = FederationLoss(pool)
+    members = {pool.index(name) for name in found.names}
+    for other in combinations(range(12), 5):
+        if len(members - set(other)) <= (2 if size == 2 else 1):
+            assert loss(list(other)) >= found.loss - 1e-10
+
+
+def test_a_model_that_was_wrong_gives_no_model_certificate():
+    loss = SimpleNamespace(shift=0, losses_of=lambda federations: [-1.0])
+    task = SimpleNamespace(constrained=False, loss=loss)
+    evidence = methods.ModelEvidence("certified", covered=10, rechecked=3, compared=3, band=0.1)
+    search = methods.Found(((-1.0, (0, 1)),), 5, 0.1, "completed")
+    model = methods.Found(((-1.0, (0, 1)),), 3, 0.1, "completed", model=evidence)
+    better = methods.Found(((-1.5, (2, 3)),), 4, 0.1, "completed", certified=(2, 3), exchanged=2)
+    wrong = certificates.describe(task, search, (model, better), (2, 3), -1.5)
+    assert wrong.kind == "swap-optimal"
+    assert wrong.statement.endswith("the second-order model was wrong here")
+    right = certificates.describe(task, search, (model, better), (0, 1), -1.0)
+    assert right.kind == "model"
 
 
 def test_no_time_no_model_certificate():

@@ -147,8 +147,8 @@ class ModelEvidence:
 class Found:
     """Raw result of one search: pool rows, losses as the search saw them.
 
-    `certified` are the rows of a federation that no single swap improves, if one is known; `model` says what a search
-    under the second-order model came to.
+    `certified` are the rows of a federation that no exchange of up to `exchanged` members improves, if one is known;
+    `model` says what a search under the second-order model came to.
     """
 
     best: tuple[tuple[float, tuple[int, ...]], ...]
@@ -156,6 +156,7 @@ class Found:
     seconds: float
     stop_reason: StopReason
     certified: tuple[int, ...] = ()
+    exchanged: int = 1
     complete: bool = False
     model: ModelEvidence | None = None
     chains: tuple[ChainResult, ...] = ()
@@ -251,6 +252,27 @@ def certify_model(task: Task, effort: Effort, *, known: Sequence[int], most: int
         band=result["band"],
     )
     return _found(result, started, model=evidence)
+
+
+def exchanges(task: Task, size: int) -> int:
+    """Return the number of federations that `exchange` evaluates in a round, some of them more than once."""
+    outsiders = task.free - task.choices
+    return math.comb(task.choices, size) * math.comb(outsiders + size, size)
+
+
+def exchange(task: Task, effort: Effort, *, start: Sequence[int], size: int) -> Found:
+    """Descend from a federation by exchanges of up to `size` members, each found by enumeration."""
+    started = time.perf_counter()
+    result = _core.exchange(
+        task.problem,
+        start=list(start),
+        size=size,
+        keep=effort.keep,
+        threads=effort.threads,
+        time_limit=effort.time_limit,
+        progress=effort.progress,
+    )
+    return _found(result, started, certified=tuple(result["certified"]), exchanged=size)
 
 
 def greedy(task: Task, effort: Effort) -> Found:

@@ -15,7 +15,7 @@ from fedsel.pool import Pool
 from fedsel.privacy.sufficiency import noise_bounds
 from fedsel.selection import methods
 from fedsel.selection.arguments import check_effort, check_numbers, is_whole
-from fedsel.selection.certificates import CertificateMode, describe, seek
+from fedsel.selection.certificates import ROUNDING, CertificateMode, describe, seek
 from fedsel.selection.constraints import Constraints, Ruleset, resolve
 from fedsel.selection.denoising import DenoiseMethod, denoise, resolve_method
 from fedsel.selection.loss import FederationLoss, Sensitive
@@ -25,8 +25,6 @@ from fedsel.selection.schedule import Schedule
 from fedsel.selection.weights import LossWeights
 
 SearchMethod = Literal["auto", "expand", "anneal", "model", "exhaustive", "greedy", "descent"]
-
-_ROUNDING = 1e-12  # bits
 
 
 def select(
@@ -157,7 +155,7 @@ def select(
         _selection(pool, best, ruleset, method, seed, runner_ups),
         evaluations=sum(outcome.found.evaluations for outcome in outcomes),
         search_seconds=sum(outcome.found.seconds for outcome in outcomes),
-        certificate_seconds=sum(outcome.proof.seconds for outcome in outcomes if outcome.proof),
+        certificate_seconds=sum(outcome.certificate_seconds for outcome in outcomes),
         wall_seconds=time.perf_counter() - started,
         stop_reason=_first_stop([outcome.stop_reason for outcome in outcomes]),
         sizes=sizes,
@@ -207,18 +205,22 @@ class _Outcome:
 
     task: Task
     found: Found
-    proof: Found | None
+    steps: tuple[Found, ...]
     members: tuple[int, ...]
     loss: float
     others: tuple[tuple[float, tuple[int, ...]], ...]
 
     @property
     def stop_reason(self) -> StopReason:
-        return self.found.stop_reason if self.proof is None else self.proof.stop_reason
+        return _first_stop([self.found.stop_reason, *(step.stop_reason for step in self.steps)])
+
+    @property
+    def certificate_seconds(self) -> float:
+        return sum(step.seconds for step in self.steps)
 
     @property
     def certificate(self) -> Certificate:
-        return describe(self.task, self.found, self.proof, self.members)
+        return describe(self.task, self.found, self.steps, self.members, self.loss)
 
     def size_result(self) -> SizeResult:
         clients = self.task.loss.clients
@@ -245,19 +247,20 @@ def _solve(
         found = methods.greedy(task, effort())
     else:
         found = methods.expand(task, effort())
-    proof = seek(task, found, certificate, effort)
+    steps = seek(task, found, certificate, effort)
     # All losses from one kernel, so that they compare; the same federation may come from search and proof.
-    seen = {rows for _, rows in found.best} | {rows for _, rows in (proof.best if proof else ())}
-    if found.certified:
-        seen.add(found.certified)
+    results = (found, *steps)
+    certified = [result.certified for result in reversed(results) if result.certified]
+    seen = {rows for result in results for _, rows in result.best} | set(certified)
     federations = sorted(seen)
     losses = task.loss.losses_of(federations)
     ranking = sorted(zip((float(value) for value in losses), federations, strict=True))
     # Of federations that tie within rounding, the one something is known about is the one to report.
-    tied = [entry for entry in ranking if entry[0] <= ranking[0][0] + _ROUNDING]
-    best = next((entry for entry in tied if entry[1] == found.certified), ranking[0])
+    tied = [entry for entry in ranking if entry[0] <= ranking[0][0] + ROUNDING]
+    known = next((rows for rows in certified if any(rows == entry[1] for entry in tied)), None)
+    best = next((entry for entry in tied if entry[1] == known), ranking[0])
     ranking.remove(best)
-    return _Outcome(task, found, proof, best[1], best[0], tuple(ranking))
+    return _Outcome(task, found, steps, best[1], best[0], tuple(ranking))
 
 
 def _selection(
@@ -279,7 +282,7 @@ def _selection(
         seed=seed,
         evaluations=outcome.found.evaluations,
         search_seconds=outcome.found.seconds,
-        certificate_seconds=outcome.proof.seconds if outcome.proof else 0.0,
+        certificate_seconds=outcome.certificate_seconds,
         wall_seconds=0.0,
         stop_reason=outcome.stop_reason,
         certificate=outcome.certificate,
