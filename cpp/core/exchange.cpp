@@ -1,8 +1,8 @@
 #include "exchange.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <numeric>
-#include <utility>
 
 #include "enumerate.hpp"
 
@@ -10,6 +10,7 @@ namespace fedsel {
 namespace {
 
 constexpr double kRounding = 1e-12;  // bits; the kernels agree with exact arithmetic to less
+constexpr std::size_t kBases = 256;  // choices of leaving members a time: their sums are kept, 12 KB each or so
 
 // The next subset of positions below `count`, in lexicographic order; false after the last.
 bool advance(std::vector<std::size_t>& positions, std::size_t count) {
@@ -21,13 +22,32 @@ bool advance(std::vector<std::size_t>& positions, std::size_t count) {
   return false;
 }
 
-// The problem in which only these of the chosen members may leave.
-Problem around(const Problem& problem, const Members& members, const Members& leaving) {
-  Members kept, free;
-  std::set_difference(members.begin(), members.end(), leaving.begin(), leaving.end(), std::back_inserter(kept));
-  std::set_difference(problem.free().begin(), problem.free().end(), kept.begin(), kept.end(), std::back_inserter(free));
-  return Problem(problem.model(), problem.k(), std::move(kept), std::move(free), problem.constraints(),
-                 problem.constrained() ? members : Members{});
+Members without(const Members& from, const Members& what) {
+  Members rest;
+  std::set_difference(from.begin(), from.end(), what.begin(), what.end(), std::back_inserter(rest));
+  return rest;
+}
+
+// Evaluates all exchanges of exactly `size` members; stops early once one improves the loss. False if the control
+// stopped it.
+bool try_exchanges(const Problem& problem, const Members& members, double loss, std::size_t size, std::size_t threads,
+                   Control& control, Leaderboard& board) {
+  const Members chosen = without(members, problem.fixed()), outsiders = without(problem.free(), members);
+  if (size > chosen.size() || size > outsiders.size()) return true;
+  std::vector<std::size_t> positions(size);
+  std::iota(positions.begin(), positions.end(), std::size_t{0});
+  for (bool more = true; more;) {
+    std::vector<Members> bases;
+    while (more && bases.size() < kBases) {
+      Members leaving;
+      for (auto position : positions) leaving.push_back(chosen[position]);
+      bases.push_back(without(members, leaving));
+      more = advance(positions, chosen.size());
+    }
+    if (!enumerate_completions(problem, bases, outsiders, size, threads, control, board)) return false;
+    if (board.entries()[0].loss < loss - kRounding) return true;
+  }
+  return true;
 }
 
 }  // namespace
@@ -40,25 +60,13 @@ ExchangeResult descend_by_exchanges(const Problem& problem, const Members& start
   std::sort(members.begin(), members.end());
   double loss = evaluator.loss(sum_rows(problem.model(), members).data());
   result.board.add(loss, members);
-  size = std::min(size, problem.choices());
-  for (bool improved = true; improved;) {
-    improved = false;
-    Members chosen;
-    std::set_difference(members.begin(), members.end(), problem.fixed().begin(), problem.fixed().end(),
-                        std::back_inserter(chosen));
-    std::vector<std::size_t> positions(size);
-    std::iota(positions.begin(), positions.end(), std::size_t{0});
-    do {
-      Members leaving;
-      for (auto position : positions) leaving.push_back(chosen[position]);
-      if (!enumerate_into(around(problem, members, leaving), threads, control, result.board)) return result;
-      const Candidate& best = result.board.entries()[0];
-      if (best.loss < loss - kRounding) {
-        loss = best.loss;
-        members = best.members;
-        improved = true;
-      }
-    } while (!improved && advance(positions, chosen.size()));
+  for (std::size_t leaving = 1; leaving <= std::min(size, problem.choices()); ++leaving) {
+    if (!try_exchanges(problem, members, loss, leaving, threads, control, result.board)) return result;
+    const Candidate& best = result.board.entries()[0];
+    if (best.loss >= loss - kRounding) continue;
+    loss = best.loss;
+    members = best.members;
+    leaving = 0;  // from there, all sizes again
   }
   result.optimal = members;
   return result;

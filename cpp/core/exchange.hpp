@@ -12,9 +12,8 @@ struct ExchangeResult {
   Members optimal;  // increasing; no exchange of up to `size` members improves it; empty if the control stopped it
 };
 
-// From `start`, which must meet the constraints. Exchanges are tried by enumeration, for every choice of `size` members
-// that may leave: C(k, size) C(outsiders + size, size) evaluations a round, and a new round after every improvement.
-// Same result for any number of threads.
+// From `start`, which must meet the constraints. Exchanges of r members are enumerated, C(k, r) C(outsiders, r) of
+// them, from r = 1 to `size` and again from 1 after every improvement. Same result for any number of threads.
 ExchangeResult descend_by_exchanges(const Problem& problem, const Members& start, std::size_t size, std::size_t keep,
                                     std::size_t threads, Control& control);
 

@@ -255,9 +255,9 @@ def certify_model(task: Task, effort: Effort, *, known: Sequence[int], most: int
 
 
 def exchanges(task: Task, size: int) -> int:
-    """Return the number of federations that `exchange` evaluates in a round, some of them more than once."""
+    """Return the number of exchanges of one to `size` members for outsiders."""
     outsiders = task.free - task.choices
-    return math.comb(task.choices, size) * math.comb(outsiders + size, size)
+    return sum(math.comb(task.choices, leaving) * math.comb(outsiders, leaving) for leaving in range(1, size + 1))
 
 
 def exchange(task: Task, effort: Effort, *, start: Sequence[int], size: int) -> Found:
