@@ -32,6 +32,13 @@ Chain run_chain(const Problem& problem, const AnnealingOptions& options, std::si
   board.add(loss, federation.members());
   AlignedVector<std::int32_t> trial(model.stride(), 0);
   std::uint64_t reported = 0;
+  // Each proposal is drawn one step ahead, so that its rows are on their way while the one before is evaluated.
+  std::uint32_t next_position = 0, next_slot = 0;
+  const auto draw = [&] {
+    next_position = fixed + random.below(choices);
+    next_slot = random.below(outside);
+  };
+  if (steps > 0) draw();
   for (double temperature : options.temperatures) {
     for (std::size_t step = 0; step < steps; ++step) {
       if (chain.evaluations >= options.max_evaluations) break;
@@ -40,13 +47,15 @@ Chain run_chain(const Problem& problem, const AnnealingOptions& options, std::si
         reported = chain.evaluations;
         if (control.stopped()) break;
       }
-      const std::uint32_t position = fixed + random.below(choices), slot = random.below(outside);
+      const std::uint32_t position = next_position, slot = next_slot;
       const std::uint32_t out = federation.members()[position], in = outsiders[slot];
+      draw();
       if (problem.constrained() && balance.violation_after(out, in) > 0.0) {
         ++chain.evaluations;  // a refused proposal counts, so that chains end
         continue;
       }
-      const double proposed = evaluator.exchange_loss(federation.sums(), out, in, trial.data());
+      const double proposed = evaluator.exchange_loss(federation.sums(), out, in, trial.data(),
+                                                      {federation.members()[next_position], outsiders[next_slot]});
       ++chain.evaluations;
       if (proposed > loss && random.uniform() >= std::exp((loss - proposed) / temperature)) continue;
       balance.swap(out, in);

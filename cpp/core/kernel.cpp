@@ -32,12 +32,12 @@ namespace {
   }                                                                                                                    \
   TARGET int segment_sums_##LEVEL(const Segment* segments, std::size_t count, const double* weights,                   \
                                   const std::int32_t* row, double* sums) {                                             \
-    return body::segment_sums<N, false>(segments, count, weights, row, nullptr, nullptr, nullptr, sums);               \
+    return body::segment_sums<N, false>(segments, count, weights, row, nullptr, nullptr, nullptr, nullptr, sums);      \
   }                                                                                                                    \
   TARGET int exchange_sums_##LEVEL(const Segment* segments, std::size_t count, const double* weights,                  \
                                    const std::int32_t* from, const std::int32_t* minus, const std::int32_t* plus,      \
-                                   std::int32_t* to, double* sums) {                                                   \
-    return body::segment_sums<N, true>(segments, count, weights, from, minus, plus, to, sums);                         \
+                                   std::int32_t* to, const std::int32_t* const* ahead, double* sums) {                 \
+    return body::segment_sums<N, true>(segments, count, weights, from, minus, plus, to, ahead, sums);                  \
   }                                                                                                                    \
   TARGET void segment_lanes_##LEVEL(const Segment* segments, std::size_t count, const double* weights,                 \
                                     double total_weight, const std::int32_t* base, const std::int32_t* lanes,          \

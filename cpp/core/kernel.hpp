@@ -51,9 +51,10 @@ struct Kernels {
   int (*segment_sums)(const Segment* segments, std::size_t count, const double* weights, const std::int32_t* row,
                       double* sums);
 
-  // exchange and segment_sums of the new row in one pass.
+  // exchange and segment_sums of the new row in one pass, while the two rows `ahead` are fetched into the cache.
   int (*exchange_sums)(const Segment* segments, std::size_t count, const double* weights, const std::int32_t* from,
-                       const std::int32_t* minus, const std::int32_t* plus, std::int32_t* to, double* sums);
+                       const std::int32_t* minus, const std::int32_t* plus, std::int32_t* to,
+                       const std::int32_t* const* ahead, double* sums);
 
   // losses[l] = (total_weight N log2 N + sum_g weights[g] sum over segment g of x log2 x) / N of the cells
   // base[c] + lanes[c * kLanes + l]; 0 for N = 0.

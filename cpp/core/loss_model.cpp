@@ -154,14 +154,16 @@ double Evaluator::loss(const std::int32_t* sums) {
   return loss_of_segments(sums[0], exponent);
 }
 
-double Evaluator::exchange_loss(const std::int32_t* from, std::size_t out, std::size_t in, std::int32_t* to) {
+double Evaluator::exchange_loss(const std::int32_t* from, std::size_t out, std::size_t in, std::int32_t* to,
+                                std::pair<std::size_t, std::size_t> next) {
   if (!model_->consistent()) {
     exchange(from, out, in, to);
     return loss(to);
   }
   const auto& segments = model_->layout().segments();
+  const std::int32_t* ahead[] = {model_->row(next.first), model_->row(next.second)};
   const int exponent = kernels_->exchange_sums(segments.data(), segments.size(), model_->segment_weights_.data(), from,
-                                               model_->row(out), model_->row(in), to, segment_sums_.data());
+                                               model_->row(out), model_->row(in), to, ahead, segment_sums_.data());
   return loss_of_segments(to[0], exponent);
 }
 

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "aligned.hpp"
@@ -75,8 +76,12 @@ class Evaluator {
   void screen(const std::int32_t* base, const std::int32_t* lanes, float origin, float* losses);
   // to = from - row(out) + row(in); `to` may be `from`.
   void exchange(const std::int32_t* from, std::size_t out, std::size_t in, std::int32_t* to);
-  // The same, and returns the loss of the new sums.
-  double exchange_loss(const std::int32_t* from, std::size_t out, std::size_t in, std::int32_t* to);
+  // The same, and returns the loss of the new sums. `next`: the two clients whose rows are likely to be wanted next.
+  double exchange_loss(const std::int32_t* from, std::size_t out, std::size_t in, std::int32_t* to,
+                       std::pair<std::size_t, std::size_t> next);
+  double exchange_loss(const std::int32_t* from, std::size_t out, std::size_t in, std::int32_t* to) {
+    return exchange_loss(from, out, in, to, {out, in});
+  }
 
  private:
   double loss_of_segments(std::int32_t total, int exponent) const;

@@ -45,11 +45,12 @@ FEDSEL_INLINE int exponent_of(std::int32_t total) {
 }
 
 // With `exchange`, the rows are from - minus + plus and are written to `to`; else they are `from`. Where `weights` are
-// given, segments of weight 0 are not summed.
+// given, segments of weight 0 are not summed. Meanwhile the two rows `ahead` are fetched into the cache, a line for
+// each block: in a burst before the loop they would wait for one another.
 template <int N, bool exchange>
 FEDSEL_INLINE int segment_sums(const Segment* segments, std::size_t count, const double* weights,
                                const std::int32_t* from, const std::int32_t* minus, const std::int32_t* plus,
-                               std::int32_t* to, double* sums) {
+                               std::int32_t* to, const std::int32_t* const* ahead, double* sums) {
   using D = typename Vec<N>::D;
   using I = typename Vec<N>::I;
   const auto value = [&](std::size_t c) __attribute__((always_inline)) {
@@ -68,9 +69,14 @@ FEDSEL_INLINE int segment_sums(const Segment* segments, std::size_t count, const
     if (weights && weights[g] == 0.0) {
       for (std::size_t c = segments[g].begin; exchange && c < segments[g].end; c += N) value(c);
     } else {
-      for (std::size_t c = segments[g].begin; c < segments[g].end; c += kLanes)
+      for (std::size_t c = segments[g].begin; c < segments[g].end; c += kLanes) {
+        if constexpr (exchange) {
+          __builtin_prefetch(ahead[0] + c);
+          __builtin_prefetch(ahead[1] + c);
+        }
         for (std::size_t p = 0; p < kPairs<N>; ++p)
           add_terms<N>(value(c + p * N), value(c + p * N + kLanes / 2), offset, parts[p], parts[p + kPairs<N>]);
+      }
     }
     sums[g] = add_lanes<N>(parts);
   }
