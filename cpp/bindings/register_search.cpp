@@ -175,6 +175,15 @@ py::dict bind_descend(const BoundProblem& bound, std::vector<Members> starts, st
   return out;
 }
 
+py::dict describe_chains(const AnnealingResult& result, const Control& control) {
+  py::dict out = describe(result.board, control);
+  py::list chains_out;
+  for (const auto& chain : result.chains)
+    chains_out.append(py::make_tuple(chain.best.loss, chain.best.members, chain.evaluations, chain.trace));
+  out["chains"] = chains_out;
+  return out;
+}
+
 AnnealingOptions annealing_options(const Problem& problem, std::vector<double> temperatures,
                                    std::size_t evaluations_per_level, std::size_t max_evaluations, std::size_t chains,
                                    std::size_t keep, std::size_t threads, std::uint64_t seed,
@@ -218,12 +227,19 @@ py::dict bind_anneal(const BoundProblem& bound, std::vector<double> temperatures
                                          chains, keep, threads, seed, std::move(initial_states));
   Control control(time_limit);
   const auto result = run_watched(control, progress, [&](Control& c) { return anneal(bound.problem, options, c); });
-  py::dict out = describe(result.board, control);
-  py::list chains_out;
-  for (const auto& chain : result.chains)
-    chains_out.append(py::make_tuple(chain.best.loss, chain.best.members, chain.evaluations, chain.trace));
-  out["chains"] = chains_out;
-  return out;
+  return describe_chains(result, control);
+}
+
+py::dict bind_temper(const BoundProblem& bound, std::vector<double> temperatures, std::size_t evaluations_per_round,
+                     std::size_t rounds, std::size_t keep, std::size_t threads, std::uint64_t seed,
+                     std::vector<Members> initial_states, double time_limit, const py::object& progress) {
+  const std::size_t replicas = temperatures.size();
+  const TemperingOptions options{annealing_options(bound.problem, std::move(temperatures), evaluations_per_round, 0,
+                                                   replicas, keep, threads, seed, std::move(initial_states)),
+                                 rounds};
+  Control control(time_limit);
+  return describe_chains(run_watched(control, progress, [&](Control& c) { return temper(bound.problem, options, c); }),
+                         control);
 }
 
 // Losses of federations at random, and of all that one swap makes of them: what a schedule is fitted to.
@@ -277,6 +293,9 @@ void register_search(py::module_& m) {
   m.def("anneal", &bind_anneal, py::arg("problem").none(false), py::kw_only(), py::arg("temperatures"),
         py::arg("evaluations_per_level"), py::arg("max_evaluations"), py::arg("chains"), py::arg("keep"),
         py::arg("threads"), py::arg("seed"), py::arg("initial_states"), py::arg("time_limit"), py::arg("progress"));
+  m.def("temper", &bind_temper, py::arg("problem").none(false), py::kw_only(), py::arg("temperatures"),
+        py::arg("evaluations_per_round"), py::arg("rounds"), py::arg("keep"), py::arg("threads"), py::arg("seed"),
+        py::arg("initial_states"), py::arg("time_limit"), py::arg("progress"));
   m.def("anneal_quadratic", &bind_anneal_quadratic, py::arg("problem").none(false), py::kw_only(),
         py::arg("temperatures"), py::arg("evaluations_per_level"), py::arg("max_evaluations"), py::arg("chains"),
         py::arg("keep"), py::arg("threads"), py::arg("seed"), py::arg("initial_states"), py::arg("time_limit"),

@@ -1,6 +1,7 @@
 #include <doctest/doctest.h>
 
 #include <limits>
+#include <map>
 #include <thread>
 
 #include "anneal.hpp"
@@ -129,6 +130,12 @@ TEST_CASE("searches do not depend on the number of threads") {
     const auto left = anneal_quadratic(Problem(model, 6), annealing(1), g),
                right = anneal_quadratic(Problem(model, 6), annealing(threads), h);
     CHECK(best(left.board) == best(right.board));
+    Control i(kForever), j(kForever);
+    const auto one = temper(Problem(model, 6), {annealing(1), 20}, i),
+               more = temper(Problem(model, 6), {annealing(threads), 20}, j);
+    CHECK(best(one.board) == best(more.board));
+    CHECK(one.chains[3].trace == more.chains[3].trace);
+    CHECK(i.evaluations == j.evaluations);
     CHECK(left.certified == right.certified);
     CHECK(g.evaluations == h.evaluations);
     Control e(kForever), f(kForever);
@@ -282,10 +289,11 @@ TEST_CASE("every search keeps the constraints, and enumeration finds the best th
     const auto annealed = anneal(problem, annealing(2), c);
     const auto greedily = greedy(problem, 1, seed, d);
     const auto descended = descend(problem, {}, 20, 5, 2, seed, e);
-    Control f(kForever);
+    Control f(kForever), g(kForever);
+    const auto tempered = temper(problem, {annealing(2), 10}, g);
     const auto modelled = anneal_quadratic(problem, annealing(2), f);
-    for (const auto* board :
-         {&proof.board, &expanded.board, &annealed.board, &greedily.board, &descended.board, &modelled.board})
+    for (const auto* board : {&proof.board, &expanded.board, &annealed.board, &greedily.board, &descended.board,
+                              &modelled.board, &tempered.board})
       for (const auto& entry : board->entries()) {
         CHECK(meets(problem, entry.members));
         CHECK(entry.loss == doctest::Approx(made::loss(pool, entry.members)).epsilon(1e-10));
@@ -316,6 +324,64 @@ TEST_CASE("annealing under the model ends where no swap improves, mostly at the 
     }
   }
   CHECK(optimal >= 8);
+}
+
+TEST_CASE("replica exchange samples the distributions of its temperatures") {
+  // Fifteen federations. Over all walks, which visit all temperatures, a round ends in a federation as often as the
+  // mean over the temperatures of exp(-loss / temperature), normalised, says. Chi-square at 1e-6, on every fifth round.
+  const auto model = made::consistent_pool(8, 6, 4).model();
+  AnnealingOptions options = annealing(2);
+  options.temperatures = {0.3, 0.08, 0.03};
+  options.chains = 3;
+  options.evaluations_per_level = 40;
+  std::vector<double> losses;
+  Evaluator evaluator(model);
+  for (std::uint32_t a = 0; a < 6; ++a)
+    for (std::uint32_t b = a + 1; b < 6; ++b) losses.push_back(evaluator.loss(sum_rows(model, {a, b}).data()));
+  std::map<double, double> share;
+  for (double temperature : options.temperatures) {
+    double total = 0.0;
+    for (double loss : losses) total += std::exp(-loss / temperature);
+    for (double loss : losses) share[loss] += std::exp(-loss / temperature) / total / 3.0;
+  }
+  REQUIRE(share.size() == 15);
+  Control control(kForever);
+  const auto result = temper(Problem(model, 2), {options, 6000}, control);
+  std::map<double, double> seen;
+  double count = 0.0;
+  for (const auto& chain : result.chains)
+    for (std::size_t i = 10; i < chain.trace.size(); i += 5, ++count) seen[chain.trace[i]] += 1.0;
+  double chi = 0.0;
+  for (const auto& [loss, expected] : share)
+    chi += (seen[loss] - count * expected) * (seen[loss] - count * expected) / (count * expected);
+  CHECK(seen.size() == 15);
+  CHECK(chi < 54.6);  // 14 degrees of freedom
+}
+
+TEST_CASE("replica exchange finds optima, trades temperatures and stops") {
+  int traded = 0;
+  for (unsigned seed = 20; seed < 30; ++seed) {
+    const auto pool = made::pool(seed, 14, 6);
+    const auto model = pool.model();
+    AnnealingOptions options = annealing(2);
+    options.temperatures = {0.1, 0.03, 0.01, 0.003, 0.001};
+    options.chains = 5;
+    Control control(kForever);
+    const auto result = temper(Problem(model, 4), {options, 200}, control);
+    CHECK(result.board.entries()[0].members == brute_force(pool, 4).members);
+    CHECK(control.evaluations == 5 * (1 + 200 * 20));
+    for (const auto& chain : result.chains) {
+      CHECK(chain.trace.size() == 200);
+      traded += chain.best.members == result.board.entries()[0].members;
+    }
+  }
+  CHECK(traded > 25);  // walks that started hot have been cold as well
+  const auto model = made::pool(1, 14, 6).model();
+  AnnealingOptions options = annealing(2);
+  Control control(kForever);
+  control.interrupt();
+  CHECK(temper(Problem(model, 4), {options, 1000}, control).board.entries().size() >= 1);
+  CHECK(control.evaluations <= options.temperatures.size());
 }
 
 TEST_CASE("descent by exchanges ends where no exchange of up to so many members improves") {
@@ -408,6 +474,8 @@ TEST_CASE("fixed members alone leave one federation") {
   CHECK(greedy(problem, 3, 0, d).board.entries()[0].members == Members{1, 4});
   Control f(kForever);
   CHECK(anneal_quadratic(problem, annealing(1), f).board.entries()[0].members == Members{1, 4});
+  Control g(kForever);
+  CHECK(temper(problem, {annealing(1), 5}, g).board.entries().size() == 1);
   CHECK(descend(problem, {}, 2, 3, 1, 0, e).board.entries().size() == 1);
 }
 

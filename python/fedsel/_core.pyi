@@ -149,3 +149,16 @@ def anneal_quadratic(
     time_limit: float,
     progress: _Progress,
 ) -> Descent: ...
+def temper(
+    problem: Problem,
+    *,
+    temperatures: Sequence[float],
+    evaluations_per_round: int,
+    rounds: int,
+    keep: int,
+    threads: int,
+    seed: int,
+    initial_states: Sequence[Sequence[int]],
+    time_limit: float,
+    progress: _Progress,
+) -> Annealing: ...

@@ -154,7 +154,7 @@ def select_command(
             denoise_method=denoise,
             certificate=certificate,
             schedule=_SCHEDULES[schedule],
-            chains=len(start) if start and search in ("anneal", "model") else chains,
+            chains=len(start) if start and search in ("anneal", "temper", "model") else chains,
             initial=[options.split_names(names) for names in start or ()],
             seed=seed,
             threads=threads,

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from operator import index
 from typing import TYPE_CHECKING, Any, Literal
 
+import numpy as np
+
 from fedsel import _core
 from fedsel.errors import SelectionError
 from fedsel.pool import Pool
@@ -21,7 +23,7 @@ from fedsel.selection.result import ChainResult, StopReason
 from fedsel.selection.schedule import GeometricSchedule, Schedule, fitted_schedule
 
 if TYPE_CHECKING:
-    from fedsel._core import SearchResult
+    from fedsel._core import Annealing, SearchResult
 
 Progress = Callable[[int, int], object]
 """Called now and then on the calling thread with (evaluations so far, evaluations planned or 0 if unknown)."""
@@ -38,6 +40,7 @@ DESCENTS = 16
 MODEL_SAMPLE = 10_000
 """Random federations, and best ones, that the error of the second-order model is measured on."""
 
+_ROUND = 200  # steps of replica exchange between two exchanges
 _GAPS = 500  # swaps looked at to fit an annealing schedule
 
 
@@ -310,12 +313,46 @@ def anneal(
     """
     started = time.perf_counter()
     result = _refusing(_core.anneal, task.problem, **_annealing(task, effort, schedule, chains, starts))
+    return _found(result, started, chains=_chains(task, result))
+
+
+def temper(
+    task: Task, effort: Effort, *, schedule: Schedule | None = None, chains: int = 5, starts: Starts = ()
+) -> Found:
+    """Replica exchange: one chain at each of as many temperatures, from the schedule's first to its last.
+
+    Each chain takes as many steps as the schedule has, and now and then neighbours trade temperatures.
+    """
+    if chains < 2:
+        raise SelectionError(f"replica exchange needs at least 2 chains, got {chains}")
+    started = time.perf_counter()
+    schedule = fit_schedule(task, seed=effort.seed) if schedule is None else schedule
+    temperatures = schedule.temperatures()
+    steps = len(temperatures) * schedule.evaluations_per_level
+    if schedule.max_evaluations is not None:
+        steps = min(steps, schedule.max_evaluations)
+    result = _refusing(
+        _core.temper,
+        task.problem,
+        temperatures=np.geomspace(temperatures[0], temperatures[-1], chains).tolist(),
+        evaluations_per_round=_ROUND,
+        rounds=math.ceil(steps / _ROUND),
+        keep=effort.keep,
+        threads=effort.threads,
+        seed=effort.seed,
+        initial_states=[list(start) for start in starts],
+        time_limit=effort.time_limit,
+        progress=effort.progress,
+    )
+    return _found(result, started, chains=_chains(task, result))
+
+
+def _chains(task: Task, result: Annealing) -> tuple[ChainResult, ...]:
     clients = task.loss.clients
-    described = tuple(
+    return tuple(
         ChainResult(tuple(clients[row] for row in rows), value, evaluations, tuple(trace))
         for value, rows, evaluations, trace in result["chains"]
     )
-    return _found(result, started, chains=described)
 
 
 def anneal_model(

@@ -24,7 +24,10 @@ from fedsel.selection.result import Certificate, Member, RunnerUp, Selection, Si
 from fedsel.selection.schedule import Schedule
 from fedsel.selection.weights import LossWeights
 
-SearchMethod = Literal["auto", "expand", "anneal", "model", "exhaustive", "greedy", "descent"]
+SearchMethod = Literal["auto", "expand", "anneal", "temper", "model", "exhaustive", "greedy", "descent"]
+
+
+_ANNEALING = {"anneal": methods.anneal, "temper": methods.temper, "model": methods.anneal_model}
 
 
 def select(
@@ -57,10 +60,11 @@ def select(
         Number of members, between 1 and the number of clients; or the smallest and largest number, both tried: the best
         federation of any of these sizes is returned, with the best of each size, and the smallest of them whose loss is
         within `tolerance` of the best.
-    search : {"auto", "expand", "anneal", "model", "exhaustive", "greedy", "descent"}
+    search : {"auto", "expand", "anneal", "temper", "model", "exhaustive", "greedy", "descent"}
         ``expand`` minimises the loss's linear-fractional part and polishes by swaps; ``anneal`` runs simulated
-        annealing (PCS, arXiv 2605.20975, algorithm 2); ``model`` anneals under a second-order model of the loss, at
-        nanoseconds a swap, and polishes by swaps; ``exhaustive`` evaluates every federation; ``greedy`` (forward
+        annealing (PCS, arXiv 2605.20975, algorithm 2), ``temper`` replica exchange; ``model`` anneals under a
+        second-order model of the loss, at nanoseconds a swap, and polishes by swaps; ``exhaustive`` evaluates every
+        federation; ``greedy`` (forward
         selection) and ``descent`` (steepest swaps from random federations) are baselines. ``auto`` is ``expand``.
     weights : LossWeights or None
         Weights of the loss, by default those of PCS.
@@ -80,7 +84,7 @@ def select(
     schedule : Schedule or None
         Annealing only: temperatures; by default fitted to the pool. `GeometricSchedule` is the paper's.
     chains : int
-        Annealing only: independent chains.
+        Annealing only: independent chains; with ``temper`` one at each temperature, at least 2.
     initial : sequence of federations
         Annealing (one a chain) and descent only: members to start from, as names or pool rows.
     seed : int
@@ -126,8 +130,8 @@ def select(
     ruleset = resolve(constraints or Constraints(), pool)
     starts = [loss.rows(members) for members in initial]
     method: SearchMethod = "expand" if search == "auto" else search
-    if starts and method not in ("anneal", "model", "descent"):
-        raise SelectionError(f"initial federations go with search anneal, model or descent, got {method}")
+    if starts and method not in ("anneal", "temper", "model", "descent"):
+        raise SelectionError(f"initial federations go with search anneal, temper, model or descent, got {method}")
 
     def effort(sizes_left: int) -> Effort:
         left = max(0.0, time_limit - (time.perf_counter() - started)) / sizes_left
@@ -238,9 +242,8 @@ def _solve(
 ) -> _Outcome:
     if method == "exhaustive":
         found = methods.enumerate_all(task, effort())
-    elif method in ("anneal", "model"):
-        anneal = methods.anneal if method == "anneal" else methods.anneal_model
-        found = anneal(task, effort(), schedule=schedule, chains=chains, starts=starts)
+    elif method in _ANNEALING:
+        found = _ANNEALING[method](task, effort(), schedule=schedule, chains=chains, starts=starts)
     elif method == "descent":
         found = methods.descend(task, effort(), starts=starts)
     elif method == "greedy":
