@@ -40,7 +40,7 @@ DESCENTS = 16
 MODEL_SAMPLE = 10_000
 """Random federations, and best ones, that the error of the second-order model is measured on."""
 
-_ROUND = 200  # steps of replica exchange between two exchanges
+_ROUND = 500  # steps of replica exchange between two exchanges
 _GAPS = 500  # swaps looked at to fit an annealing schedule
 
 
