@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -66,6 +67,21 @@ def made_pool(seed, *, clients, domain, low=-200, high=3000, empty=0.3, **roles)
         rounds=(1,) * clients,
         rows=(None,) * clients,
     )
+
+
+def made_exact_pool(seed, *, clients, domain, rows=(0, 400), **roles):
+    """A pool of exact tables of made rows: all tables of a client agree. Numbers of rows are drawn from a range."""
+    rng = np.random.default_rng(seed)
+    pool = made_pool(seed, clients=clients, domain=domain, **roles)
+    counts = np.zeros_like(pool.counts)
+    for client in range(clients):
+        n = int(rng.integers(*rows))
+        # The smaller of two draws: skewed, and by another client's amount.
+        columns = [np.minimum(rng.integers(0, size, n), rng.integers(0, size + client % 3, n)) for size in domain]
+        for t, (i, j) in enumerate(pool.workload.sets):
+            cells = np.bincount(columns[i] * domain[j] + columns[j], minlength=domain[i] * domain[j])
+            counts[client, pool.workload.offsets[t] : pool.workload.offsets[t + 1]] = cells
+    return replace(pool, counts=counts)
 
 
 def best_by_enumeration(pool, k, weights, sensitive, target):

@@ -14,7 +14,7 @@ EFFORT = {"keep": 1, "threads": 1, "time_limit": 1.0, "progress": None}
 
 
 def model(weights=(1.0, 1.0, 1.0, 1.0)):
-    return _core.LossModel(np.arange(20, dtype=np.int32).reshape(5, 4), [(2, 2, 0)], list(weights))
+    return _core.LossModel(np.arange(20, dtype=np.int32).reshape(5, 4), [(2, 2, 0, 0, 1)], list(weights))
 
 
 def problem(**changes):
@@ -45,9 +45,9 @@ def anneal(**changes):
         lambda: _core.count_marginals([CODES], [3], [[7]]),
         lambda: _core.count_marginals([CODES], [0], [[0]]),
         lambda: _core.count_marginals([CODES] * 3, [2**32 - 1] * 3, [[0, 1, 2]]),
-        lambda: _core.LossModel(np.zeros((2, 3), np.int32), [(2, 2, 0)], [1.0] * 4),
-        lambda: _core.LossModel(np.zeros((2, 4)), [(2, 2, 0)], [1.0] * 4),
-        lambda: _core.LossModel(np.zeros((1, 0), np.int32), [(2**31, 2**31, 0)] * 4, [1.0] * 4),
+        lambda: _core.LossModel(np.zeros((2, 3), np.int32), [(2, 2, 0, 0, 1)], [1.0] * 4),
+        lambda: _core.LossModel(np.zeros((2, 4)), [(2, 2, 0, 0, 1)], [1.0] * 4),
+        lambda: _core.LossModel(np.zeros((1, 0), np.int32), [(2**31, 2**31, 0, 0, 1)] * 4, [1.0] * 4),
         lambda: model([math.nan] * 4),
         lambda: model([1e300] * 4),
         lambda: model().reweighted([math.inf] * 4),

@@ -19,12 +19,12 @@ constexpr std::size_t kMaxCells = std::size_t{1} << 40;
 using Counts = py::array_t<std::int32_t, py::array::c_style>;
 using MemberArray = py::array_t<std::uint32_t, py::array::c_style>;
 
-std::shared_ptr<LossModel> make_model(const Counts& counts, const std::vector<std::array<std::uint32_t, 3>>& tables,
+std::shared_ptr<LossModel> make_model(const Counts& counts, const std::vector<std::array<std::uint32_t, 5>>& tables,
                                       const Components& weights, const std::string& level) {
   std::vector<TableSpec> specs;
   std::size_t cells = 0;
-  for (const auto& [rows, columns, component] : tables) {
-    specs.push_back({rows, columns, component});
+  for (const auto& [rows, columns, component, row_variable, column_variable] : tables) {
+    specs.push_back({rows, columns, component, row_variable, column_variable});
     cells += static_cast<std::size_t>(rows) * columns;
     if (cells > kMaxCells) throw std::invalid_argument("tables must hold at most 2^40 cells together");
   }
@@ -93,6 +93,7 @@ void register_loss(py::module_& m) {
       .def(py::init(&make_model), py::arg("counts").noconvert(), py::arg("tables"), py::arg("weights"),
            py::arg("level") = "auto")
       .def_property_readonly("clients", &LossModel::clients)
+      .def_property_readonly("consistent", &LossModel::consistent)
       .def_property_readonly("level", [](const LossModel& model) { return std::string(name_of(model.level())); })
       .def(
           "reweighted",

@@ -10,8 +10,11 @@
 
 #include "anneal.hpp"
 #include "baselines.hpp"
+#include "certify.hpp"
 #include "enumerate.hpp"
+#include "exchange.hpp"
 #include "expand.hpp"
+#include "quadratic_anneal.hpp"
 #include "watched.hpp"
 
 namespace py = pybind11;
@@ -87,6 +90,55 @@ py::dict bind_enumerate(const BoundProblem& bound, std::size_t keep, std::size_t
   return out;
 }
 
+const char* name_of(CertifyOutcome outcome) {
+  switch (outcome) {
+    case CertifyOutcome::certified:
+      return "certified";
+    case CertifyOutcome::too_wide:
+      return "too wide";
+    case CertifyOutcome::too_long:
+      return "too long";
+    case CertifyOutcome::stopped:
+      return "stopped";
+  }
+  return "stopped";
+}
+
+py::dict bind_certify(const BoundProblem& bound, const Members& known, std::size_t sample, std::uint64_t most,
+                      std::uint64_t most_prefixes, std::size_t keep, std::size_t threads, std::uint64_t seed,
+                      double time_limit, const py::object& progress) {
+  check_effort(keep, 0);
+  if (sample < 1 || sample > 1'000'000) throw std::invalid_argument("sample must be between 1 and 1,000,000");
+  const CertifyOptions options{starts_of(bound.problem, {known})[0], sample, most, most_prefixes, keep, threads, seed};
+  Control control(time_limit);
+  const auto result = run_watched(control, progress, [&](Control& c) { return certify(bound.problem, options, c); });
+  py::dict out = describe(result.board, control);
+  out["evaluations"] = result.rechecked;
+  out["outcome"] = name_of(result.outcome);
+  out["enumerated"] = result.enumerated;
+  out["bounded"] = result.bounded;
+  out["prefixes"] = result.prefixes;
+  out["compared"] = result.compared;
+  out["random_error"] = result.random_error;
+  out["best_error"] = result.best_error;
+  out["band"] = result.band;
+  return out;
+}
+
+py::dict bind_exchange(const BoundProblem& bound, const Members& start, std::size_t size, std::size_t keep,
+                       std::size_t threads, double time_limit, const py::object& progress) {
+  check_effort(keep, 0);
+  if (size < 1) throw std::invalid_argument("size must be at least 1");
+  const Members checked = starts_of(bound.problem, {start})[0];
+  Control control(time_limit);
+  const auto result = run_watched(control, progress, [&](Control& c) {
+    return descend_by_exchanges(bound.problem, checked, size, keep, threads, c);
+  });
+  py::dict out = describe(result.board, control);
+  out["certified"] = result.optimal;
+  return out;
+}
+
 py::dict bind_expand(const BoundProblem& bound, std::size_t random_starts, std::size_t keep, std::size_t threads,
                      std::uint64_t seed, double time_limit, const py::object& progress) {
   check_effort(keep, random_starts);
@@ -123,10 +175,19 @@ py::dict bind_descend(const BoundProblem& bound, std::vector<Members> starts, st
   return out;
 }
 
-py::dict bind_anneal(const BoundProblem& bound, std::vector<double> temperatures, std::size_t evaluations_per_level,
-                     std::size_t max_evaluations, std::size_t chains, std::size_t keep, std::size_t threads,
-                     std::uint64_t seed, std::vector<Members> initial_states, double time_limit,
-                     const py::object& progress) {
+py::dict describe_chains(const AnnealingResult& result, const Control& control) {
+  py::dict out = describe(result.board, control);
+  py::list chains_out;
+  for (const auto& chain : result.chains)
+    chains_out.append(py::make_tuple(chain.best.loss, chain.best.members, chain.evaluations, chain.trace));
+  out["chains"] = chains_out;
+  return out;
+}
+
+AnnealingOptions annealing_options(const Problem& problem, std::vector<double> temperatures,
+                                   std::size_t evaluations_per_level, std::size_t max_evaluations, std::size_t chains,
+                                   std::size_t keep, std::size_t threads, std::uint64_t seed,
+                                   std::vector<Members> initial_states) {
   if (!initial_states.empty() && initial_states.size() != chains)
     throw std::invalid_argument("initial states must be one a chain, got " + std::to_string(initial_states.size()) +
                                 " for " + std::to_string(chains) + " chains");
@@ -134,22 +195,51 @@ py::dict bind_anneal(const BoundProblem& bound, std::vector<double> temperatures
   if (chains < 1) throw std::invalid_argument("annealing needs at least one chain");
   for (double temperature : temperatures)
     if (!(temperature > 0.0)) throw std::invalid_argument("temperatures must be positive");
-  const AnnealingOptions options{std::move(temperatures),
-                                 evaluations_per_level,
-                                 max_evaluations,
-                                 chains,
-                                 keep,
-                                 threads,
-                                 seed,
-                                 starts_of(bound.problem, std::move(initial_states))};
+  return {std::move(temperatures),
+          evaluations_per_level,
+          max_evaluations,
+          chains,
+          keep,
+          threads,
+          seed,
+          starts_of(problem, std::move(initial_states))};
+}
+
+py::dict bind_anneal_quadratic(const BoundProblem& bound, std::vector<double> temperatures,
+                               std::size_t evaluations_per_level, std::size_t max_evaluations, std::size_t chains,
+                               std::size_t keep, std::size_t threads, std::uint64_t seed,
+                               std::vector<Members> initial_states, double time_limit, const py::object& progress) {
+  const auto options = annealing_options(bound.problem, std::move(temperatures), evaluations_per_level, max_evaluations,
+                                         chains, keep, threads, seed, std::move(initial_states));
+  Control control(time_limit);
+  const auto result =
+      run_watched(control, progress, [&](Control& c) { return anneal_quadratic(bound.problem, options, c); });
+  py::dict out = describe(result.board, control);
+  out["certified"] = result.certified;
+  return out;
+}
+
+py::dict bind_anneal(const BoundProblem& bound, std::vector<double> temperatures, std::size_t evaluations_per_level,
+                     std::size_t max_evaluations, std::size_t chains, std::size_t keep, std::size_t threads,
+                     std::uint64_t seed, std::vector<Members> initial_states, double time_limit,
+                     const py::object& progress) {
+  const auto options = annealing_options(bound.problem, std::move(temperatures), evaluations_per_level, max_evaluations,
+                                         chains, keep, threads, seed, std::move(initial_states));
   Control control(time_limit);
   const auto result = run_watched(control, progress, [&](Control& c) { return anneal(bound.problem, options, c); });
-  py::dict out = describe(result.board, control);
-  py::list chains_out;
-  for (const auto& chain : result.chains)
-    chains_out.append(py::make_tuple(chain.best.loss, chain.best.members, chain.evaluations, chain.trace));
-  out["chains"] = chains_out;
-  return out;
+  return describe_chains(result, control);
+}
+
+py::dict bind_temper(const BoundProblem& bound, std::vector<double> temperatures, std::size_t evaluations_per_round,
+                     std::size_t rounds, std::size_t keep, std::size_t threads, std::uint64_t seed,
+                     std::vector<Members> initial_states, double time_limit, const py::object& progress) {
+  const std::size_t replicas = temperatures.size();
+  const TemperingOptions options{annealing_options(bound.problem, std::move(temperatures), evaluations_per_round, 0,
+                                                   replicas, keep, threads, seed, std::move(initial_states)),
+                                 rounds};
+  Control control(time_limit);
+  return describe_chains(run_watched(control, progress, [&](Control& c) { return temper(bound.problem, options, c); }),
+                         control);
 }
 
 // Losses of federations at random, and of all that one swap makes of them: what a schedule is fitted to.
@@ -167,8 +257,9 @@ py::array_t<double> bind_swap_gaps(const BoundProblem& bound, std::size_t count,
       std::uint32_t in;
       do in = problem.free()[random.below(static_cast<std::uint32_t>(problem.free().size()))];
       while (federation.contains(in));
-      evaluator.exchange(federation.sums(), federation.members()[position], in, trial.data());
-      gaps.push_back(std::abs(evaluator.loss(trial.data()) - evaluator.loss(federation.sums())));
+      const double changed =
+          evaluator.exchange_loss(federation.sums(), federation.members()[position], in, trial.data());
+      gaps.push_back(std::abs(changed - evaluator.loss(federation.sums())));
     }
   }
   py::array_t<double> out(static_cast<py::ssize_t>(gaps.size()));
@@ -187,6 +278,11 @@ void register_search(py::module_& m) {
   m.def("swap_gaps", &bind_swap_gaps, py::arg("problem").none(false), py::kw_only(), py::arg("count"), py::arg("seed"));
   m.def("enumerate", &bind_enumerate, py::arg("problem").none(false), py::kw_only(), py::arg("keep"),
         py::arg("threads"), py::arg("time_limit"), py::arg("progress"));
+  m.def("certify", &bind_certify, py::arg("problem").none(false), py::kw_only(), py::arg("known"), py::arg("sample"),
+        py::arg("most"), py::arg("most_prefixes"), py::arg("keep"), py::arg("threads"), py::arg("seed"),
+        py::arg("time_limit"), py::arg("progress"));
+  m.def("exchange", &bind_exchange, py::arg("problem").none(false), py::kw_only(), py::arg("start"), py::arg("size"),
+        py::arg("keep"), py::arg("threads"), py::arg("time_limit"), py::arg("progress"));
   m.def("expand", &bind_expand, py::arg("problem").none(false), py::kw_only(), py::arg("random_starts"),
         py::arg("keep"), py::arg("threads"), py::arg("seed"), py::arg("time_limit"), py::arg("progress"));
   m.def("greedy", &bind_greedy, py::arg("problem").none(false), py::kw_only(), py::arg("keep"), py::arg("seed"),
@@ -197,4 +293,11 @@ void register_search(py::module_& m) {
   m.def("anneal", &bind_anneal, py::arg("problem").none(false), py::kw_only(), py::arg("temperatures"),
         py::arg("evaluations_per_level"), py::arg("max_evaluations"), py::arg("chains"), py::arg("keep"),
         py::arg("threads"), py::arg("seed"), py::arg("initial_states"), py::arg("time_limit"), py::arg("progress"));
+  m.def("temper", &bind_temper, py::arg("problem").none(false), py::kw_only(), py::arg("temperatures"),
+        py::arg("evaluations_per_round"), py::arg("rounds"), py::arg("keep"), py::arg("threads"), py::arg("seed"),
+        py::arg("initial_states"), py::arg("time_limit"), py::arg("progress"));
+  m.def("anneal_quadratic", &bind_anneal_quadratic, py::arg("problem").none(false), py::kw_only(),
+        py::arg("temperatures"), py::arg("evaluations_per_level"), py::arg("max_evaluations"), py::arg("chains"),
+        py::arg("keep"), py::arg("threads"), py::arg("seed"), py::arg("initial_states"), py::arg("time_limit"),
+        py::arg("progress"));
 }

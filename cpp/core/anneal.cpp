@@ -1,6 +1,8 @@
 #include "anneal.hpp"
 
 #include <cmath>
+#include <memory>
+#include <numeric>
 
 #include "parallel.hpp"
 
@@ -9,60 +11,98 @@ namespace {
 
 constexpr std::uint64_t kCheckEvery = 16;  // evaluations between two looks at the clock
 
-Chain run_chain(const Problem& problem, const AnnealingOptions& options, std::size_t number, Leaderboard& board,
-                Control& control) {
-  const LossModel& model = problem.model();
-  const auto fixed = static_cast<std::uint32_t>(problem.fixed().size());
-  const auto choices = static_cast<std::uint32_t>(problem.choices());
-  Philox random(options.seed, number);
-  Evaluator evaluator(model);
-  Federation federation(model,
-                        options.initial_states.empty() ? problem.random_start(random) : options.initial_states[number]);
-  Balance balance(problem, federation.members());
-  Members outsiders;
-  for (auto client : problem.free())
-    if (!federation.contains(client)) outsiders.push_back(client);
-  const auto outside = static_cast<std::uint32_t>(outsiders.size());
-  const std::size_t steps = choices > 0 && outside > 0 ? options.evaluations_per_level : 0;
+// A federation that walks by random swaps, with its own random stream.
+class Walk {
+ public:
+  Walk(const Problem& problem, const Members* initial, std::uint64_t seed, std::size_t number, std::size_t keep)
+      : problem_(problem),
+        random_(seed, number),
+        evaluator_(problem.model()),
+        federation_(problem.model(), initial ? *initial : problem.random_start(random_)),
+        balance_(problem, federation_.members()),
+        fixed_(static_cast<std::uint32_t>(problem.fixed().size())),
+        choices_(static_cast<std::uint32_t>(problem.choices())),
+        trial_(problem.model().stride(), 0),
+        board_(keep) {
+    for (auto client : problem.free())
+      if (!federation_.contains(client)) outsiders_.push_back(client);
+    outside_ = static_cast<std::uint32_t>(outsiders_.size());
+    loss_ = evaluator_.loss(federation_.sums());
+    chain_.evaluations = 1;
+    chain_.best = {loss_, federation_.members()};
+    board_.add(loss_, federation_.members());
+    if (moves()) draw();
+  }
 
-  Chain chain;
-  double loss = evaluator.loss(federation.sums());
-  chain.evaluations = 1;
-  chain.best = {loss, federation.members()};
-  board.add(loss, federation.members());
-  AlignedVector<std::int32_t> trial(model.stride(), 0);
-  std::uint64_t reported = 0;
-  for (double temperature : options.temperatures) {
-    for (std::size_t step = 0; step < steps; ++step) {
-      if (chain.evaluations >= options.max_evaluations) break;
-      if (chain.evaluations % kCheckEvery == 0) {
-        control.evaluations.fetch_add(chain.evaluations - reported, std::memory_order_relaxed);
-        reported = chain.evaluations;
+  double loss() const { return loss_; }
+  bool moves() const { return choices_ > 0 && outside_ > 0; }
+  std::uint64_t evaluations() const { return chain_.evaluations; }
+  const Leaderboard& board() const { return board_; }
+
+  // Takes `steps` steps at a temperature, and notes where that led.
+  void run(double temperature, std::size_t steps, Control& control) {
+    for (std::size_t step = 0; moves() && step < steps; ++step) {
+      if (chain_.evaluations % kCheckEvery == 0) {
+        report(control);
         if (control.stopped()) break;
       }
-      const std::uint32_t position = fixed + random.below(choices), slot = random.below(outside);
-      const std::uint32_t out = federation.members()[position], in = outsiders[slot];
-      if (problem.constrained() && balance.violation_after(out, in) > 0.0) {
-        ++chain.evaluations;  // a refused proposal counts, so that chains end
-        continue;
-      }
-      evaluator.exchange(federation.sums(), out, in, trial.data());
-      const double proposed = evaluator.loss(trial.data());
-      ++chain.evaluations;
-      if (proposed > loss && random.uniform() >= std::exp((loss - proposed) / temperature)) continue;
-      balance.swap(out, in);
-      federation.swap(position, in, trial);
-      outsiders[slot] = out;
-      loss = proposed;
-      board.add(loss, federation.members());
-      if (loss < chain.best.loss) chain.best = {loss, federation.members()};
+      take_step(temperature);
     }
-    chain.trace.push_back(loss);
-    if (chain.evaluations >= options.max_evaluations || control.stopped()) break;
+    chain_.trace.push_back(loss_);
   }
-  control.evaluations.fetch_add(chain.evaluations - reported, std::memory_order_relaxed);
-  std::sort(chain.best.members.begin(), chain.best.members.end());
-  return chain;
+
+  Chain finish(Control& control) {
+    report(control);
+    std::sort(chain_.best.members.begin(), chain_.best.members.end());
+    return std::move(chain_);
+  }
+
+ private:
+  // Each proposal is drawn one step ahead, so that its rows are on their way while the one before is evaluated.
+  void draw() {
+    next_position_ = fixed_ + random_.below(choices_);
+    next_slot_ = random_.below(outside_);
+  }
+
+  void take_step(double temperature) {
+    const std::uint32_t position = next_position_, slot = next_slot_;
+    const std::uint32_t out = federation_.members()[position], in = outsiders_[slot];
+    draw();
+    ++chain_.evaluations;  // a proposal that breaks a constraint counts too, so that chains end
+    if (problem_.constrained() && balance_.violation_after(out, in) > 0.0) return;
+    const double proposed = evaluator_.exchange_loss(federation_.sums(), out, in, trial_.data(),
+                                                     {federation_.members()[next_position_], outsiders_[next_slot_]});
+    if (proposed > loss_ && random_.uniform() >= std::exp((loss_ - proposed) / temperature)) return;
+    balance_.swap(out, in);
+    federation_.swap(position, in, trial_);
+    outsiders_[slot] = out;
+    loss_ = proposed;
+    board_.add(loss_, federation_.members());
+    if (loss_ < chain_.best.loss) chain_.best = {loss_, federation_.members()};
+  }
+
+  void report(Control& control) {
+    control.evaluations.fetch_add(chain_.evaluations - reported_, std::memory_order_relaxed);
+    reported_ = chain_.evaluations;
+  }
+
+  const Problem& problem_;
+  Philox random_;
+  Evaluator evaluator_;
+  Federation federation_;
+  Balance balance_;
+  const std::uint32_t fixed_, choices_;
+  AlignedVector<std::int32_t> trial_;
+  Leaderboard board_;
+  Members outsiders_;
+  std::uint32_t outside_ = 0, next_position_ = 0, next_slot_ = 0;
+  double loss_ = 0.0;
+  std::uint64_t reported_ = 0;
+  Chain chain_;
+};
+
+const Members* initial_of(const AnnealingOptions& options, std::size_t number) {
+  return options.initial_states.empty() ? nullptr : &options.initial_states[number];
 }
 
 }  // namespace
@@ -74,9 +114,47 @@ AnnealingResult anneal(const Problem& problem, const AnnealingOptions& options, 
       options.chains *
       std::min<std::uint64_t>(options.max_evaluations, 1 + options.temperatures.size() * options.evaluations_per_level);
   parallel_for(options.chains, options.threads, [&](std::size_t number, std::size_t) {
-    result.chains[number] = run_chain(problem, options, number, boards[number], control);
+    Walk walk(problem, initial_of(options, number), options.seed, number, options.keep);
+    for (double temperature : options.temperatures) {
+      const std::uint64_t left = options.max_evaluations - std::min(options.max_evaluations, walk.evaluations());
+      walk.run(temperature, std::min<std::uint64_t>(options.evaluations_per_level, left), control);
+      if (walk.evaluations() >= options.max_evaluations || control.stopped()) break;
+    }
+    boards[number] = walk.board();
+    result.chains[number] = walk.finish(control);
   });
   for (const auto& board : boards) result.board.merge(board);
+  return result;
+}
+
+AnnealingResult temper(const Problem& problem, const TemperingOptions& options, Control& control) {
+  const auto& ladder = options.walk.temperatures;
+  const std::size_t replicas = ladder.size(), length = std::max<std::size_t>(options.walk.evaluations_per_level, 1);
+  control.planned = replicas * (1 + options.rounds * length);
+  std::vector<std::unique_ptr<Walk>> walks(replicas);
+  parallel_for(replicas, options.walk.threads, [&](std::size_t number, std::size_t) {
+    walks[number] =
+        std::make_unique<Walk>(problem, initial_of(options.walk, number), options.walk.seed, number, options.walk.keep);
+  });
+  Philox random(options.walk.seed, ~std::uint64_t{0});  // for exchanges
+  std::vector<std::size_t> at(replicas);                // the walk at each temperature
+  std::iota(at.begin(), at.end(), std::size_t{0});
+  for (std::size_t round = 0; round < options.rounds && !control.stopped(); ++round) {
+    parallel_for(replicas, options.walk.threads,
+                 [&](std::size_t level, std::size_t) { walks[at[level]]->run(ladder[level], length, control); });
+    // Neighbours at temperatures a > b trade places with probability exp((1/b - 1/a) (loss at b - loss at a)), at most
+    // 1; by turns those that start at an even and at an odd level.
+    for (std::size_t level = round % 2; level + 1 < replicas; level += 2) {
+      const double gain = walks[at[level + 1]]->loss() - walks[at[level]]->loss();
+      const double exponent = (1.0 / ladder[level + 1] - 1.0 / ladder[level]) * gain;
+      if (exponent >= 0.0 || random.uniform() < std::exp(exponent)) std::swap(at[level], at[level + 1]);
+    }
+  }
+  AnnealingResult result{Leaderboard(options.walk.keep), {}};
+  for (const auto& walk : walks) {
+    result.board.merge(walk->board());
+    result.chains.push_back(walk->finish(control));
+  }
   return result;
 }
 

@@ -34,4 +34,15 @@ struct AnnealingResult {
 // Every chain has its own random stream: the same seed gives the same result for any number of threads.
 AnnealingResult anneal(const Problem& problem, const AnnealingOptions& options, Control& control);
 
+// Replica exchange (parallel tempering; Geyer 1991, Hukushima and Nemoto 1996): a walk at each temperature of a ladder,
+// hottest first; after every round neighbours trade temperatures at random, so that what is found hot is refined cold.
+// Rounds end together, whatever the number of threads: it does not change the result.
+struct TemperingOptions {
+  AnnealingOptions
+      walk;  // temperatures: the ladder; evaluations_per_level: of a round; one initial state a temperature
+  std::size_t rounds;
+};
+
+AnnealingResult temper(const Problem& problem, const TemperingOptions& options, Control& control);
+
 }  // namespace fedsel

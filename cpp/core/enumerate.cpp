@@ -12,65 +12,87 @@
 namespace fedsel {
 namespace {
 
-// A federation is the fixed members, a prefix of free ones, and a tail of one or two later free ones (later in the list
-// of free clients: positions there are what the code below counts in). Tails are listed in lexicographic order and cut
-// into blocks of kLanes, whose transposed sums stay in the L2 cache while all prefixes that end before the block's last
-// tail run over it. Tails in a block that start inside the prefix are evaluated and ignored: they exist only where the
-// first tail client changes within a block, so nearly every lane does useful work.
+// What every federation of a group has in common: members, their sums, records and constraints.
+struct Base {
+  Members members;
+  AlignedVector<std::int32_t> sums;
+  double records;
+  Balance balance;
+
+  Base(const Problem& problem, const Members& who, const std::vector<double>& records_of)
+      : members(who), sums(sum_rows(problem.model(), who)), records(0.0), balance(problem, who) {
+    for (auto client : who) records += records_of[client];
+  }
+};
+
+struct Scope {
+  const Problem& problem;
+  const Members& free;
+  std::size_t prefix, tail;
+  std::vector<double> records;
+  std::vector<Base> bases;
+};
+
+// A federation is a base, a prefix of free clients, and a tail of one or two later ones (later in the list of free
+// clients: positions there are what the code below counts in). Tails are listed in lexicographic order and cut into
+// blocks of kLanes, whose transposed sums stay in the L2 cache while all bases and all prefixes that end before the
+// block's last tail run over it. Tails in a block that start inside the prefix are evaluated and ignored: they exist
+// only where the first tail client changes within a block, so nearly every lane does useful work.
 class BlockSearch {
  public:
-  BlockSearch(const Problem& problem, std::size_t prefix, std::size_t tail, const std::vector<double>& records,
-              std::size_t keep, Control& control)
-      : problem_(problem),
-        model_(problem.model()),
+  BlockSearch(const Scope& scope, std::size_t keep, Control& control)
+      : scope_(scope),
+        model_(scope.problem.model()),
         evaluator_(model_),
-        records_(records),
-        prefix_(prefix),
-        tail_(tail),
         board_(keep),
         control_(control),
         lanes_(model_.cells() * kLanes),
-        sums_(prefix + 1, sum_rows(model_, problem.fixed())),
-        sizes_(prefix + 1, 0.0),
-        balances_(prefix + 1, Balance(problem, problem.fixed())) {
-    for (auto client : problem.fixed()) sizes_[0] += records[client];
-  }
+        sums_(scope.prefix + 1, AlignedVector<std::int32_t>(model_.stride(), 0)),
+        records_(scope.prefix + 1, 0.0),
+        balances_(scope.prefix + 1, scope.bases[0].balance) {}
 
   void run(const std::uint32_t* tails, std::size_t count) {
     tails_ = tails;
     count_ = count;
-    tail_clients_.resize(count * tail_);
-    for (std::size_t i = 0; i < count * tail_; ++i) tail_clients_[i] = problem_.free()[tails[i]];
-    tail_size_ = 0.0;
-    for (auto client : tail_clients_) tail_size_ += records_[client] / static_cast<double>(count);
-    fill_lanes(model_, tail_clients_.data(), tail_, count, lanes_.data());
+    tail_clients_.resize(count * scope_.tail);
+    for (std::size_t i = 0; i < count * scope_.tail; ++i) tail_clients_[i] = scope_.free[tails[i]];
+    tail_records_ = 0.0;
+    for (auto client : tail_clients_) tail_records_ += scope_.records[client] / static_cast<double>(count);
+    fill_lanes(model_, tail_clients_.data(), scope_.tail, count, lanes_.data());
     positions_.clear();
-    descend(0);
+    for (const auto& base : scope_.bases) {
+      base_ = &base;
+      records_[0] = base.records;
+      balances_[0] = base.balance;
+      descend(0);
+    }
   }
 
   const Leaderboard& board() const { return board_; }
 
  private:
+  const std::int32_t* sums(std::size_t depth) const { return depth == 0 ? base_->sums.data() : sums_[depth].data(); }
+
   // Extends the prefix, which has `depth` clients, by every client before the block's last tail.
   void descend(std::size_t depth) {
-    if (depth == prefix_) return evaluate();
+    if (depth == scope_.prefix) return evaluate();
     const std::uint32_t first = depth == 0 ? 0 : positions_.back() + 1;
     // The rest of the prefix must find room before the last tail too.
-    const auto rest = static_cast<std::uint32_t>(prefix_ - depth - 1);
-    const std::uint32_t end = tails_[(count_ - 1) * tail_];
+    const auto rest = static_cast<std::uint32_t>(scope_.prefix - depth - 1);
+    const std::uint32_t end = tails_[(count_ - 1) * scope_.tail];
     for (std::uint32_t position = first; position + rest < end; ++position) {
       if (control_.stopped()) return;
-      const std::uint32_t client = problem_.free()[position];
-      if (problem_.constrained()) {
+      const std::uint32_t client = scope_.free[position];
+      if (scope_.problem.constrained()) {
         if (balances_[depth].excess_with(client) > 0.0) continue;  // amounts are not negative: no way back
         balances_[depth + 1] = balances_[depth];
         balances_[depth + 1].add(client);
       }
       const std::int32_t* row = model_.row(client);
-      const std::int32_t* from = sums_[depth].data();
+      const std::int32_t* from = sums(depth);
       std::int32_t* to = sums_[depth + 1].data();
       for (std::size_t c = 0; c < model_.cells(); ++c) to[c] = from[c] + row[c];
-      sizes_[depth + 1] = sizes_[depth] + records_[client];
+      records_[depth + 1] = records_[depth] + scope_.records[client];
       positions_.push_back(position);
       descend(depth + 1);
       positions_.pop_back();
@@ -78,10 +100,10 @@ class BlockSearch {
   }
 
   bool allowed(std::size_t lane) const {
-    if (prefix_ > 0 && tails_[lane * tail_] <= positions_.back()) return false;
-    if (!problem_.constrained()) return true;
-    Balance balance = balances_[prefix_];
-    for (std::size_t i = 0; i < tail_; ++i) balance.add(tail_clients_[lane * tail_ + i]);
+    if (scope_.prefix > 0 && tails_[lane * scope_.tail] <= positions_.back()) return false;
+    if (!scope_.problem.constrained()) return true;
+    Balance balance = balances_[scope_.prefix];
+    for (std::size_t i = 0; i < scope_.tail; ++i) balance.add(tail_clients_[lane * scope_.tail + i]);
     return balance.violation() == 0.0;
   }
 
@@ -95,9 +117,9 @@ class BlockSearch {
 
     // Screen in single precision; only a block with a lane that might enter the board is evaluated exactly.
     float screened[kLanes];
-    const auto origin = static_cast<float>(std::log2(sizes_[prefix_] + tail_size_));  // near all sixteen totals
-    evaluator_.screen(sums_[prefix_].data(), lanes_.data(), origin, screened);
-    const double bound = board_.threshold() + evaluator_.screening_error();
+    const auto origin = static_cast<float>(std::log2(records_[scope_.prefix] + tail_records_));  // near all the totals
+    evaluator_.screen(sums(scope_.prefix), lanes_.data(), origin, screened);
+    const double bound = board_.threshold() + model_.screening_error();
     bool any = false;
     for (std::size_t l = 0; l < count_; ++l) {
       wanted[l] = wanted[l] && !(screened[l] > bound);
@@ -105,32 +127,32 @@ class BlockSearch {
     }
     if (!any) return;
     double losses[kLanes];
-    evaluator_.lane_losses(sums_[prefix_].data(), lanes_.data(), losses);
+    evaluator_.lane_losses(sums(scope_.prefix), lanes_.data(), losses);
     for (std::size_t l = 0; l < count_; ++l) {
       if (!wanted[l] || losses[l] > board_.threshold()) continue;
-      Members members = problem_.fixed();
-      for (auto position : positions_) members.push_back(problem_.free()[position]);
-      const auto* tail = tail_clients_.data() + l * tail_;
-      members.insert(members.end(), tail, tail + tail_);
+      Members members = base_->members;
+      for (auto position : positions_) members.push_back(scope_.free[position]);
+      const auto* tail = tail_clients_.data() + l * scope_.tail;
+      members.insert(members.end(), tail, tail + scope_.tail);
       board_.add(losses[l], std::move(members));
     }
   }
 
-  const Problem& problem_;
+  const Scope& scope_;
   const LossModel& model_;
   Evaluator evaluator_;
-  const std::vector<double>& records_;
-  std::size_t prefix_, tail_;
   Leaderboard board_;
   Control& control_;
   AlignedVector<std::int32_t> lanes_;
+  const Base* base_ = nullptr;
+  // By the length of the prefix; what has length 0 is the base's.
   std::vector<AlignedVector<std::int32_t>> sums_;
-  std::vector<double> sizes_;  // records of the fixed members and the prefix
+  std::vector<double> records_;
   std::vector<Balance> balances_;
   Members positions_, tail_clients_;
   const std::uint32_t* tails_ = nullptr;
   std::size_t count_ = 0;
-  double tail_size_ = 0.0;
+  double tail_records_ = 0.0;
 };
 
 // Tails in lexicographic order, by rank: positions in the list of free clients, from `first` on.
@@ -182,27 +204,24 @@ std::uint64_t binomial(std::uint64_t n, std::uint64_t k) {
   return result;
 }
 
-EnumerationResult enumerate(const Problem& problem, std::size_t keep, std::size_t threads, Control& control) {
-  const std::size_t tail = std::min<std::size_t>(problem.choices(), 2), prefix = problem.choices() - tail;
-  Leaderboard board(keep);
-  {  // so that there is a result however soon the search is stopped
+bool enumerate_completions(const Problem& problem, const std::vector<Members>& bases, const Members& free,
+                           std::size_t choices, std::size_t threads, Control& control, Leaderboard& board) {
+  if (choices == 0) {
     Evaluator evaluator(problem.model());
-    board.add(evaluator.loss(sum_rows(problem.model(), problem.any()).data()), problem.any());
+    for (const auto& base : bases) board.add(evaluator.loss(sum_rows(problem.model(), base).data()), base);
+    control.evaluations.fetch_add(bases.size(), std::memory_order_relaxed);
+    return true;
   }
-  if (tail == 0) {  // nothing to choose
-    control.evaluations.fetch_add(1, std::memory_order_relaxed);
-    return {std::move(board), true};
-  }
-  const Tails tails(problem.free().size(), prefix, tail);
+  const std::size_t tail = std::min<std::size_t>(choices, 2);
+  Scope scope{problem, free, choices - tail, tail, problem.model().records(), {}};
+  for (const auto& base : bases) scope.bases.emplace_back(problem, base, scope.records);
+  const Tails tails(free.size(), scope.prefix, tail);
   const std::uint64_t count = tails.count(), blocks = (count + kLanes - 1) / kLanes;
-  control.planned = problem.constrained() ? 0 : binomial(problem.free().size(), problem.choices());
-
-  const auto sizes = problem.model().records();
   std::vector<std::unique_ptr<BlockSearch>> workers(std::max<std::size_t>(threads, 1));
   parallel_for(blocks, threads, [&](std::size_t task, std::size_t worker) {
     if (control.stopped()) return;
     auto& search = workers[worker];
-    if (!search) search = std::make_unique<BlockSearch>(problem, prefix, tail, sizes, keep, control);
+    if (!search) search = std::make_unique<BlockSearch>(scope, board.capacity(), control);
     const std::uint64_t first = (blocks - 1 - task) * kLanes;  // the last blocks have the most prefixes: they go first
     const std::size_t number = std::min<std::uint64_t>(kLanes, count - first);
     std::uint32_t block[2 * kLanes];
@@ -211,7 +230,19 @@ EnumerationResult enumerate(const Problem& problem, std::size_t keep, std::size_
   });
   for (const auto& search : workers)
     if (search) board.merge(search->board());
-  return {std::move(board), control.reason() == StopReason::completed};
+  return control.reason() == StopReason::completed;
+}
+
+EnumerationResult enumerate(const Problem& problem, std::size_t keep, std::size_t threads, Control& control) {
+  Leaderboard board(keep);
+  {  // so that there is a result however soon the search is stopped
+    Evaluator evaluator(problem.model());
+    board.add(evaluator.loss(sum_rows(problem.model(), problem.any()).data()), problem.any());
+  }
+  control.planned = problem.constrained() ? 0 : binomial(problem.free().size(), problem.choices());
+  const bool complete =
+      enumerate_completions(problem, {problem.fixed()}, problem.free(), problem.choices(), threads, control, board);
+  return {std::move(board), complete};
 }
 
 }  // namespace fedsel

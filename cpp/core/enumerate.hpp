@@ -15,6 +15,11 @@ struct EnumerationResult {
   bool complete;
 };
 
+// Adds to the board every federation that consists of one of the bases and `choices` of the free clients (increasing;
+// none in a base) and keeps the constraints; true unless the control stopped it. Same result for any number of threads.
+bool enumerate_completions(const Problem& problem, const std::vector<Members>& bases, const Members& free,
+                           std::size_t choices, std::size_t threads, Control& control, Leaderboard& board);
+
 // The result is complete unless the control stopped it. Same result for any number of threads.
 EnumerationResult enumerate(const Problem& problem, std::size_t keep, std::size_t threads, Control& control);
 

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
-#include <optional>
 #include <set>
 
 #include "parallel.hpp"
@@ -17,7 +16,6 @@ constexpr int kMaxExpansions = 20;   // re-expansion may cycle; it settles or re
 constexpr int kMaxIterations = 100;  // Dinkelbach converges superlinearly
 constexpr std::size_t kPromisingPerChoice = 4, kPromising = 64;  // clients a first descent tries
 constexpr std::size_t kScoresPerCheck = 64;                      // clients scored between two looks at the clock
-constexpr int kMaxCertifications = 8;  // ties can send the last descent to another federation a few times
 
 // For any reference tables q, I_W(X;Y) = E_W[log2 q_xy / (q_x q_y)] + (a remainder of second order in W - q), so
 //
@@ -141,22 +139,8 @@ ExpansionResult expand(const Problem& problem, const ExpansionOptions& options, 
 
   ExpansionResult result{Leaderboard(options.keep), {}};
   for (const auto& board : boards) result.board.merge(board);
-  // The best federation, against all clients. A tie may put another one on top of the board meanwhile: then that one.
-  std::optional<SwapDescent> descent;
   Evaluator evaluator(model);
-  for (int round = 0; round < kMaxCertifications && !control.stopped(); ++round) {
-    if (!descent) descent.emplace(problem);
-    Members members = problem.fixed();
-    for (auto client : result.board.entries()[0].members)
-      if (!std::binary_search(problem.fixed().begin(), problem.fixed().end(), client)) members.push_back(client);
-    Federation federation(model, members);
-    double loss = result.board.entries()[0].loss;
-    if (!descent->run(federation, loss, evaluator, control, result.board)) break;
-    result.certified = federation.members();
-    std::sort(result.certified.begin(), result.certified.end());
-    result.board.add(loss, result.certified);
-    if (result.board.entries()[0].members == result.certified) break;
-  }
+  result.certified = descend_best(problem, evaluator, control, result.board);
   return result;
 }
 

@@ -5,6 +5,7 @@
 
 #include "kernel_body.hpp"
 #include "screen_body.hpp"
+#include "segment_body.hpp"
 
 namespace fedsel {
 namespace {
@@ -29,7 +30,28 @@ namespace {
                              float* losses) {                                                                          \
     body::screen<2 * N>(tables, count, weights, base, lanes, origin, scratch, losses);                                 \
   }                                                                                                                    \
-  constexpr Kernels kernels_##LEVEL{exchange_##LEVEL, information_##LEVEL, lane_losses_##LEVEL, screen_##LEVEL};
+  TARGET int segment_sums_##LEVEL(const Segment* segments, std::size_t count, const double* weights,                   \
+                                  const std::int32_t* row, double* sums) {                                             \
+    return body::segment_sums<N, false>(segments, count, weights, row, nullptr, nullptr, nullptr, nullptr, sums);      \
+  }                                                                                                                    \
+  TARGET int exchange_sums_##LEVEL(const Segment* segments, std::size_t count, const double* weights,                  \
+                                   const std::int32_t* from, const std::int32_t* minus, const std::int32_t* plus,      \
+                                   std::int32_t* to, const std::int32_t* const* ahead, double* sums) {                 \
+    return body::segment_sums<N, true>(segments, count, weights, from, minus, plus, to, ahead, sums);                  \
+  }                                                                                                                    \
+  TARGET void segment_lanes_##LEVEL(const Segment* segments, std::size_t count, const double* weights,                 \
+                                    double total_weight, const std::int32_t* base, const std::int32_t* lanes,          \
+                                    double* losses) {                                                                  \
+    body::segment_lanes<N>(segments, count, weights, total_weight, base, lanes, losses);                               \
+  }                                                                                                                    \
+  TARGET void segment_screen_##LEVEL(const Segment* segments, std::size_t count, const double* weights,                \
+                                     double total_weight, const std::int32_t* base, const std::int32_t* lanes,         \
+                                     float origin, float* losses) {                                                    \
+    body::segment_screen<2 * N>(segments, count, weights, total_weight, base, lanes, origin, losses);                  \
+  }                                                                                                                    \
+  constexpr Kernels kernels_##LEVEL{exchange_##LEVEL,      information_##LEVEL,   lane_losses_##LEVEL,                 \
+                                    screen_##LEVEL,        segment_sums_##LEVEL,  exchange_sums_##LEVEL,               \
+                                    segment_lanes_##LEVEL, segment_screen_##LEVEL};
 
 FEDSEL_WRAPPERS(plain, , 2)
 #if defined(__x86_64__) && defined(__GNUC__)
@@ -50,7 +72,7 @@ std::size_t scratch_cells(const PairTable* tables, std::size_t count) {
 }
 
 double screening_error(const PairTable* tables, std::size_t count, const double* weights) {
-  constexpr double u = 0x1p-24, reach = body::kOriginReach + 1.0, polynomial = 1.1e-7;
+  constexpr double u = 0x1p-24, reach = body::kOriginReach + 1.0, polynomial = 2.4e-5;
   double error = 0.0, scale = 0.0;
   for (std::size_t t = 0; t < count; ++t) {
     const double rows = tables[t].rows, columns = tables[t].columns;
@@ -63,6 +85,11 @@ double screening_error(const PairTable* tables, std::size_t count, const double*
   }
   // The weighted sum over the tables itself is rounded `count` times, and each weight and product once.
   return 1.1 * (error + static_cast<double>(count + 2) * u * scale);
+}
+
+double segment_screening_error(double cells) {
+  constexpr double u = 0x1p-24, reach = body::kOriginReach + 1.0, polynomial = 2.4e-5;
+  return 22.0 * u * (std::log2(cells) + reach) + polynomial;
 }
 
 const Kernels& kernels(Level level) {

@@ -68,15 +68,16 @@ struct Split {
   typename Vec<N>::D x, e, numerator, denominator;
 };
 
+// `offset`: 2^52 plus what is to be subtracted from the exponent.
 template <int N>
-FEDSEL_INLINE Split<N> split(typename Vec<N>::I y) {
+FEDSEL_INLINE Split<N> split(typename Vec<N>::I y, typename Vec<N>::D offset) {
   using D = typename Vec<N>::D;
   using L = typename Vec<N>::L;
   using U = typename Vec<N>::U;
   const D x = __builtin_convertvector(y, D);
   const L shifted = (L)x - 0x3fe6a09e667f3bcdLL;
   const D m = (D)((L)x - (L)((U)shifted & 0xfff0000000000000ULL));
-  const D e = (D)(((U)shifted >> 52) | 0x4330000000000000ULL) - 0x1p52;
+  const D e = (D)(((U)shifted >> 52) | 0x4330000000000000ULL) - offset;
   return {x, e, m - 1.0, m + 1.0};
 }
 
@@ -93,10 +94,15 @@ FEDSEL_INLINE typename Vec<N>::D join(const Split<N>& part, typename Vec<N>::D r
   return part.x * (s * q + part.e);
 }
 
+// Vectors are taken in pairs half of kLanes apart, so that the same two values share a division whatever N is.
+template <int N>
+inline constexpr std::size_t kPairs = kLanes / (2 * N);
+
 // f of two vectors at once.
 template <int N>
 FEDSEL_INLINE void f(typename Vec<N>::I y0, typename Vec<N>::I y1, typename Vec<N>::D& f0, typename Vec<N>::D& f1) {
-  const auto a = split<N>(y0), b = split<N>(y1);
+  const typename Vec<N>::D offset = 0x1p52 - (typename Vec<N>::D){};
+  const auto a = split<N>(y0, offset), b = split<N>(y1, offset);
   const typename Vec<N>::D reciprocal = 1.0 / (a.denominator * b.denominator);
   f0 = join<N>(a, reciprocal * b.denominator);
   f1 = join<N>(b, reciprocal * a.denominator);
@@ -107,11 +113,12 @@ template <int N, int sign>
 FEDSEL_INLINE void add_f(const std::int32_t* values, std::size_t count, typename Vec<N>::D* sums) {
   using I = typename Vec<N>::I;
   for (std::size_t c = 0; c < count; c += kLanes)
-    for (std::size_t p = 0; p < kLanes / N; p += 2) {
+    for (std::size_t p = 0; p < kPairs<N>; ++p) {
+      const std::int32_t* first = values + c + p * N;
       typename Vec<N>::D f0, f1;
-      f<N>(at_least(load<I>(values + c + p * N), 1), at_least(load<I>(values + c + p * N + N), 1), f0, f1);
+      f<N>(at_least(load<I>(first), 1), at_least(load<I>(first + kLanes / 2), 1), f0, f1);
       sums[p] += sign * f0;
-      sums[p + 1] += sign * f1;
+      sums[p + kPairs<N>] += sign * f1;
     }
 }
 
@@ -170,13 +177,15 @@ FEDSEL_INLINE void information(const PairTable* tables, std::size_t count, const
       for (std::size_t l = 0; l < half; ++l) lane[l] += lane[l + half];
     sums_of_f[t] = lane[0];
   }
-  for (std::size_t t = 0; t < count; t += 2 * N) {
-    const I n0 = at_least(load<I>(totals + t), 1), n1 = at_least(load<I>(totals + t + N), 1);
-    D f0, f1;
-    f<N>(n0, n1, f0, f1);
-    store(information + t, (load<D>(sums_of_f + t) + f0) / __builtin_convertvector(n0, D));
-    store(information + t + N, (load<D>(sums_of_f + t + N) + f1) / __builtin_convertvector(n1, D));
-  }
+  for (std::size_t block = 0; block < count; block += kLanes)
+    for (std::size_t t = block; t < block + kLanes / 2; t += N) {
+      const std::size_t u = t + kLanes / 2;
+      const I n0 = at_least(load<I>(totals + t), 1), n1 = at_least(load<I>(totals + u), 1);
+      D f0, f1;
+      f<N>(n0, n1, f0, f1);
+      store(information + t, (load<D>(sums_of_f + t) + f0) / __builtin_convertvector(n0, D));
+      store(information + u, (load<D>(sums_of_f + u) + f1) / __builtin_convertvector(n1, D));
+    }
 }
 
 // Two vectors of lanes at a time: enough independent work to hide the polynomial's latency, few enough registers.
@@ -186,7 +195,7 @@ FEDSEL_INLINE void lane_losses(const PairTable* tables, std::size_t count, const
                                double* losses) {
   using D = typename Vec<N>::D;
   using I = typename Vec<N>::I;
-  for (std::size_t first = 0; first < kLanes; first += 2 * N) {
+  for (std::size_t first = 0; first < kLanes / 2; first += N) {
     D loss0 = {}, loss1 = {};
     for (std::size_t t = 0; t < count; ++t) {
       const std::size_t rows = tables[t].rows, columns = tables[t].columns;
@@ -199,7 +208,7 @@ FEDSEL_INLINE void lane_losses(const PairTable* tables, std::size_t count, const
         I row0 = {}, row1 = {};
         std::int32_t* column = scratch;
         for (std::size_t j = 0; j < columns; ++j, ++b, cell += kLanes, column += 2 * N) {
-          const I x0 = load<I>(cell) + *b, x1 = load<I>(cell + N) + *b;
+          const I x0 = load<I>(cell) + *b, x1 = load<I>(cell + kLanes / 2) + *b;
           const I y0 = at_least(x0, 0), y1 = at_least(x1, 0);
           row0 += y0;
           row1 += y1;
@@ -228,7 +237,7 @@ FEDSEL_INLINE void lane_losses(const PairTable* tables, std::size_t count, const
       loss1 += weights[t] * ((sum1 + f1) / __builtin_convertvector(total1, D));
     }
     store(losses + first, loss0);
-    store(losses + first + N, loss1);
+    store(losses + first + kLanes / 2, loss1);
   }
 }
 

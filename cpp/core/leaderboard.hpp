@@ -23,6 +23,8 @@ class Leaderboard {
  public:
   explicit Leaderboard(std::size_t capacity) : capacity_(capacity) {}
 
+  std::size_t capacity() const { return capacity_; }
+
   // Anything above this loss would not enter.
   double threshold() const {
     return entries_.size() < capacity_ ? std::numeric_limits<double>::infinity() : entries_.back().loss;

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <limits>
+#include <numeric>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -21,8 +22,7 @@ void check_weights(const Components& weights) {
 
 LossModel::LossModel(const std::int32_t* counts, std::size_t clients, std::vector<TableSpec> tables,
                      const Components& weights, Level level)
-    : clients_(clients), weights_(weights), level_(level) {
-  check_weights(weights);
+    : clients_(clients), level_(level) {
   if (clients == 0) throw std::invalid_argument("a loss needs at least one client");
   if (tables.empty()) throw std::invalid_argument("a loss needs at least one table");
   std::size_t packed_cells = 0;
@@ -30,45 +30,59 @@ LossModel::LossModel(const std::int32_t* counts, std::size_t clients, std::vecto
     if (spec.rows == 0 || spec.columns == 0) throw std::invalid_argument("a table needs at least one cell");
     if (spec.component >= kComponents)
       throw std::invalid_argument("component must be below 4, got " + std::to_string(spec.component));
-    tables_.push_back({spec.rows, spec.columns, cells_});
     component_.push_back(spec.component);
-    table_weights_.push_back(weights[spec.component]);
     packed_cells += static_cast<std::size_t>(spec.rows) * spec.columns;
-    cells_ += padded(static_cast<std::size_t>(spec.rows) * spec.columns);
   }
-  stride_ = cells_ + kLanes;
-  auto rows = std::make_shared<AlignedVector<std::int32_t>>(clients * stride_, 0);
   std::vector<std::int64_t> absolute(tables.size(), 0);
-  for (std::size_t i = 0; i < clients; ++i) {
-    const std::int32_t* from = counts + i * packed_cells;
-    for (std::size_t t = 0; t < tables.size(); ++t) {
-      const std::size_t size = static_cast<std::size_t>(tables[t].rows) * tables[t].columns;
-      std::copy_n(from, size, rows->begin() + static_cast<std::ptrdiff_t>(i * stride_ + tables_[t].offset));
-      for (std::size_t c = 0; c < size; ++c) absolute[t] += std::llabs(static_cast<long long>(from[c]));
-      from += size;
-    }
-  }
+  const std::int32_t* from = counts;
+  for (std::size_t i = 0; i < clients; ++i)
+    for (std::size_t t = 0; t < tables.size(); ++t)
+      for (std::size_t left = static_cast<std::size_t>(tables[t].rows) * tables[t].columns; left > 0; --left)
+        absolute[t] += std::llabs(static_cast<long long>(*from++));
   for (std::size_t t = 0; t < tables.size(); ++t)
     if (absolute[t] > std::numeric_limits<std::int32_t>::max())
       throw std::invalid_argument("table " + std::to_string(t) + ": absolute counts of all clients sum to " +
                                   std::to_string(absolute[t]) + ", they must stay below 2^31");
+
+  layout_ = tables_agree(tables, counts, clients) ? Layout::consistent(tables) : Layout::separate(tables);
+  stride_ = layout_.cells() + kLanes;
+  auto rows = std::make_shared<AlignedVector<std::int32_t>>(clients * stride_, 0);
+  for (std::size_t i = 0; i < clients; ++i) layout_.write(counts + i * packed_cells, rows->data() + i * stride_);
   rows_ = std::move(rows);
+  set_weights(weights);
+}
+
+void LossModel::set_weights(const Components& weights) {
+  check_weights(weights);
+  weights_ = weights;
+  table_weights_.clear();
+  for (auto component : component_) table_weights_.push_back(weights[component]);
+  total_weight_ = std::accumulate(table_weights_.begin(), table_weights_.end(), 0.0);
+  segment_weights_.clear();
+  for (const auto& multiples : layout_.multiples()) {
+    double weight = 0.0;
+    for (std::size_t c = 0; c < kComponents; ++c) weight += weights[c] * multiples[c];
+    segment_weights_.push_back(weight);
+  }
+  screening_error_ = consistent() ? layout_.screening_error(weights)
+                                  : fedsel::screening_error(tables().data(), tables().size(), table_weights_.data());
 }
 
 LossModel LossModel::reweighted(const Components& weights) const {
-  check_weights(weights);
   LossModel model = *this;
-  model.weights_ = weights;
-  for (std::size_t t = 0; t < tables_.size(); ++t) model.table_weights_[t] = weights[component_[t]];
+  model.set_weights(weights);
   return model;
 }
 
 std::vector<double> LossModel::records() const {
   std::vector<double> result(clients_);
   for (std::size_t i = 0; i < clients_; ++i) {
-    std::int64_t sum = 0;
-    for (std::size_t c = 0; c < cells_; ++c) sum += row(i)[c];
-    result[i] = std::max(1.0, static_cast<double>(sum) / static_cast<double>(tables_.size()));
+    double records = row(i)[0];
+    if (!consistent()) {
+      const auto sum = std::accumulate(row(i), row(i) + cells(), std::int64_t{0});
+      records = static_cast<double>(sum) / static_cast<double>(tables().size());
+    }
+    result[i] = std::max(1.0, records);
   }
   return result;
 }
@@ -86,30 +100,91 @@ Evaluator::Evaluator(const LossModel& model)
       work_(padded(model.tables().size()) * (kLanes + 1)),
       information_(padded(model.tables().size())),
       float_weights_(model.table_weights().begin(), model.table_weights().end()),
-      screening_error_(
-          fedsel::screening_error(model.tables().data(), model.tables().size(), model.table_weights().data())) {}
+      segment_sums_(model.layout().segments().size()) {
+  if (model.consistent()) {
+    separate_ = model.layout().separated();
+    unpacked_.assign(separate_.cells() + kLanes, 0);
+  }
+}
 
 const double* Evaluator::information(const std::int32_t* sums) {
-  kernels_->information(model_->tables_.data(), model_->tables_.size(), sums, scratch_.data(), work_.data(),
-                        information_.data());
+  const std::vector<PairTable>* tables = &model_->tables();
+  if (model_->consistent()) {
+    for (std::size_t t = 0; t < tables->size(); ++t) {
+      const PairTable& table = (*tables)[t];
+      std::copy_n(sums + table.offset, static_cast<std::size_t>(table.rows) * table.columns,
+                  unpacked_.data() + separate_.tables()[t].offset);
+    }
+    tables = &separate_.tables();
+    sums = unpacked_.data();
+  }
+  kernels_->information(tables->data(), tables->size(), sums, scratch_.data(), work_.data(), information_.data());
   return information_.data();
 }
 
 Components Evaluator::components(const std::int32_t* sums) {
-  const double* table = information(sums);
   Components result{};
-  for (std::size_t t = 0; t < model_->tables_.size(); ++t) result[model_->component_[t]] += table[t];
+  if (!model_->consistent()) {
+    const double* table = information(sums);
+    for (std::size_t t = 0; t < model_->tables().size(); ++t) result[model_->component_[t]] += table[t];
+    return result;
+  }
+  const auto& segments = model_->layout().segments();
+  const int exponent = kernels_->segment_sums(segments.data(), segments.size(), nullptr, sums, segment_sums_.data());
+  const double total = std::max(sums[0], 1), log_total = std::log2(total) - exponent;
+  for (auto component : model_->component_) result[component] += log_total;
+  for (std::size_t g = 0; g < segments.size(); ++g)
+    for (std::size_t c = 0; c < kComponents; ++c)
+      result[c] += model_->layout().multiples()[g][c] * segment_sums_[g] / total;
   return result;
 }
 
+double Evaluator::loss_of_segments(std::int32_t total, int exponent) const {
+  const double n = std::max(total, 1);
+  double sum = 0.0;
+  for (std::size_t g = 0; g < segment_sums_.size(); ++g) sum += model_->segment_weights_[g] * segment_sums_[g];
+  return sum / n + model_->total_weight_ * (std::log2(n) - exponent);
+}
+
+double Evaluator::loss(const std::int32_t* sums) {
+  if (!model_->consistent()) return model_->loss_of(components(sums));
+  const auto& segments = model_->layout().segments();
+  const int exponent = kernels_->segment_sums(segments.data(), segments.size(), model_->segment_weights_.data(), sums,
+                                              segment_sums_.data());
+  return loss_of_segments(sums[0], exponent);
+}
+
+double Evaluator::exchange_loss(const std::int32_t* from, std::size_t out, std::size_t in, std::int32_t* to,
+                                std::pair<std::size_t, std::size_t> next) {
+  if (!model_->consistent()) {
+    exchange(from, out, in, to);
+    return loss(to);
+  }
+  const auto& segments = model_->layout().segments();
+  const std::int32_t* ahead[] = {model_->row(next.first), model_->row(next.second)};
+  const int exponent = kernels_->exchange_sums(segments.data(), segments.size(), model_->segment_weights_.data(), from,
+                                               model_->row(out), model_->row(in), to, ahead, segment_sums_.data());
+  return loss_of_segments(to[0], exponent);
+}
+
 void Evaluator::lane_losses(const std::int32_t* base, const std::int32_t* lanes, double* losses) {
-  kernels_->lane_losses(model_->tables_.data(), model_->tables_.size(), model_->table_weights_.data(), base, lanes,
-                        scratch_.data(), losses);
+  const auto& segments = model_->layout().segments();
+  if (model_->consistent())
+    kernels_->segment_lanes(segments.data(), segments.size(), model_->segment_weights_.data(), model_->total_weight_,
+                            base, lanes, losses);
+  else
+    kernels_->lane_losses(model_->tables().data(), model_->tables().size(), model_->table_weights_.data(), base, lanes,
+                          scratch_.data(), losses);
 }
 
 void Evaluator::screen(const std::int32_t* base, const std::int32_t* lanes, float origin, float* losses) {
-  kernels_->screen(model_->tables_.data(), model_->tables_.size(), float_weights_.data(), base, lanes, origin,
-                   scratch_.data(), losses);
+  const auto& segments = model_->layout().segments();
+  if (model_->consistent())
+    kernels_->segment_screen(segments.data(), segments.size(), model_->segment_weights_.data(), model_->total_weight_,
+                             base, lanes, origin, losses);
+  else
+    kernels_->screen(model_->tables().data(), model_->tables().size(), float_weights_.data(), base, lanes, origin,
+                     scratch_.data(), losses);
 }
 
 void Evaluator::exchange(const std::int32_t* from, std::size_t out, std::size_t in, std::int32_t* to) {

@@ -5,34 +5,28 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "aligned.hpp"
-#include "kernel.hpp"
+#include "layout.hpp"
 
 namespace fedsel {
-
-// The federation loss is a weighted sum of four sums of mutual informations.
-constexpr std::size_t kComponents = 4;
-using Components = std::array<double, kComponents>;
-
-struct TableSpec {
-  std::uint32_t rows;
-  std::uint32_t columns;
-  std::uint32_t component;  // which of the four sums the table belongs to
-};
 
 class LossModel {
  public:
   // `counts`: clients x cells, tables one after another without gaps; copied. Negative counts are allowed (noise), but
   // no table's sum over all clients of absolute counts may reach 2^31: sums of any clients are then exact in 32 bits.
+  // Where all tables agree (see layout.hpp), the loss is evaluated as one dot product; the results are the same.
   // Throws std::invalid_argument.
   LossModel(const std::int32_t* counts, std::size_t clients, std::vector<TableSpec> tables, const Components& weights,
             Level level);
 
   std::size_t clients() const { return clients_; }
-  std::size_t cells() const { return cells_; }  // padded
-  const std::vector<PairTable>& tables() const { return tables_; }
+  std::size_t cells() const { return layout_.cells(); }
+  bool consistent() const { return layout_.consistent(); }
+  const Layout& layout() const { return layout_; }
+  const std::vector<PairTable>& tables() const { return layout_.tables(); }  // where each stands in a row
   const std::vector<double>& table_weights() const { return table_weights_; }
   Level level() const { return level_; }
   const std::int32_t* row(std::size_t client) const { return rows_->data() + client * stride_; }
@@ -45,15 +39,22 @@ class LossModel {
 
   double loss_of(const Components& components) const;
 
+  // Largest difference between a screened loss and the exact one, in bits; see Evaluator::screen.
+  double screening_error() const { return screening_error_; }
+
   // The same pool under other weights; shares the rows.
   LossModel reweighted(const Components& weights) const;
 
  private:
   friend class Evaluator;
-  std::size_t clients_, cells_ = 0, stride_;
-  std::vector<PairTable> tables_;
+  void set_weights(const Components& weights);
+  std::size_t clients_, stride_;
+  Layout layout_;
   std::vector<std::uint32_t> component_;
   std::vector<double> table_weights_;
+  std::vector<double> segment_weights_;
+  double total_weight_ = 0.0;     // sum of table_weights_
+  double screening_error_ = 0.0;  // bits
   Components weights_;
   Level level_;
   std::shared_ptr<const AlignedVector<std::int32_t>> rows_;
@@ -66,24 +67,32 @@ class Evaluator {
 
   const LossModel& model() const { return *model_; }
   Components components(const std::int32_t* sums);
-  double loss(const std::int32_t* sums) { return model_->loss_of(components(sums)); }
+  double loss(const std::int32_t* sums);
   // Mutual information of every table in bits; valid until the next call.
   const double* information(const std::int32_t* sums);
   // Losses of kLanes federations, cells base[c] + lanes[c * kLanes + l].
   void lane_losses(const std::int32_t* base, const std::int32_t* lanes, double* losses);
-  // As lane_losses, up to screening_error() bits; see Kernels::screen.
+  // As lane_losses in single precision, up to the model's screening_error(); see Kernels::screen.
   void screen(const std::int32_t* base, const std::int32_t* lanes, float origin, float* losses);
-  double screening_error() const { return screening_error_; }
   // to = from - row(out) + row(in); `to` may be `from`.
   void exchange(const std::int32_t* from, std::size_t out, std::size_t in, std::int32_t* to);
+  // The same, and returns the loss of the new sums. `next`: the two clients whose rows are likely to be wanted next.
+  double exchange_loss(const std::int32_t* from, std::size_t out, std::size_t in, std::int32_t* to,
+                       std::pair<std::size_t, std::size_t> next);
+  double exchange_loss(const std::int32_t* from, std::size_t out, std::size_t in, std::int32_t* to) {
+    return exchange_loss(from, out, in, to, {out, in});
+  }
 
  private:
+  double loss_of_segments(std::int32_t total, int exponent) const;
   const LossModel* model_;
   const Kernels* kernels_;
   AlignedVector<std::int32_t> scratch_;
   AlignedVector<double> work_, information_;
   std::vector<float> float_weights_;
-  double screening_error_;
+  std::vector<double> segment_sums_;
+  Layout separate_;                       // consistent models only: where the kernel of single tables wants them
+  AlignedVector<std::int32_t> unpacked_;  // and the row it reads
 };
 
 }  // namespace fedsel

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 
 namespace fedsel {
 
@@ -15,12 +16,8 @@ class Philox {
         counter_{0, 0, static_cast<std::uint32_t>(stream), static_cast<std::uint32_t>(stream >> 32)} {}
 
   std::uint32_t next32() {
-    if (used_ == 4) {
-      block_ = generate(counter_, key_);
-      if (++counter_[0] == 0) ++counter_[1];
-      used_ = 0;
-    }
-    return block_[used_++];
+    if (used_ == words_.size()) refill();
+    return words_[used_++];
   }
 
   // Uniform on [0, bound), without bias: Lemire's multiplication with rejection.
@@ -31,6 +28,14 @@ class Philox {
       while (static_cast<std::uint32_t>(product) < reject) product = static_cast<std::uint64_t>(next32()) * bound;
     }
     return static_cast<std::uint32_t>(product >> 32);
+  }
+
+  // Uniform on [0, first) x [0, second) from one draw: the second from what the first leaves of it, at a bias below
+  // first * second / 2^32.
+  std::pair<std::uint32_t, std::uint32_t> below(std::uint32_t first, std::uint32_t second) {
+    const std::uint64_t product = static_cast<std::uint64_t>(next32()) * first;
+    const std::uint64_t rest = (product & 0xffffffffu) * second;
+    return {static_cast<std::uint32_t>(product >> 32), static_cast<std::uint32_t>(rest >> 32)};
   }
 
   // Uniform on (0, 1], a multiple of 2^-53, never 0.
@@ -51,10 +56,20 @@ class Philox {
   }
 
  private:
+  // A few blocks at a time: they do not depend on each other, so the processor computes them side by side.
+  void refill() {
+    for (std::size_t first = 0; first < words_.size(); first += 4) {
+      const auto block = generate(counter_, key_);
+      for (std::size_t i = 0; i < 4; ++i) words_[first + i] = block[i];
+      if (++counter_[0] == 0) ++counter_[1];
+    }
+    used_ = 0;
+  }
+
   std::array<std::uint32_t, 2> key_;
   std::array<std::uint32_t, 4> counter_;
-  std::array<std::uint32_t, 4> block_{};
-  std::size_t used_ = 4;
+  std::array<std::uint32_t, 16> words_{};
+  std::size_t used_ = 16;
 };
 
 }  // namespace fedsel

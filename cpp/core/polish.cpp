@@ -1,10 +1,13 @@
 #include "polish.hpp"
 
+#include <optional>
+
 #include "lane_blocks.hpp"
 
 namespace fedsel {
 namespace {
 
+constexpr int kMaxDescents = 8;      // ties can send the last descent to another federation a few times
 constexpr double kRounding = 1e-12;  // bits; the kernels agree with exact arithmetic to less
 
 }  // namespace
@@ -66,6 +69,26 @@ bool SwapDescent::run_steepest(Federation& federation, double& loss, Evaluator& 
     federation.swap(evaluator, best.position, best.client);
     loss = best.loss;
   }
+}
+
+Members descend_best(const Problem& problem, Evaluator& evaluator, Control& control, Leaderboard& board) {
+  Members certified;
+  std::optional<SwapDescent> descent;
+  // A tie may put another federation on top of the board meanwhile: then that one.
+  for (int round = 0; round < kMaxDescents && !control.stopped(); ++round) {
+    if (!descent) descent.emplace(problem);
+    Members members = problem.fixed();
+    for (auto client : board.entries()[0].members)
+      if (!std::binary_search(problem.fixed().begin(), problem.fixed().end(), client)) members.push_back(client);
+    Federation federation(problem.model(), members);
+    double loss = board.entries()[0].loss;
+    if (!descent->run(federation, loss, evaluator, control, board)) break;
+    certified = federation.members();
+    std::sort(certified.begin(), certified.end());
+    board.add(loss, certified);
+    if (board.entries()[0].members == certified) break;
+  }
+  return certified;
 }
 
 }  // namespace fedsel

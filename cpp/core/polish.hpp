@@ -56,6 +56,10 @@ class SwapDescent {
   Candidates candidates_;
 };
 
+// Descends from the best federation on the board, trying all clients. Returns one that no single swap improves, usually
+// the best on the board then; nothing if the control stopped it.
+Members descend_best(const Problem& problem, Evaluator& evaluator, Control& control, Leaderboard& board);
+
 template <class Allowed, class Visit>
 bool Candidates::try_all(const Federation& federation, const std::int32_t* base, Evaluator& evaluator, Control& control,
                          Allowed allowed, Visit visit) const {

@@ -14,25 +14,25 @@ struct FloatVec {
   typedef std::int32_t I __attribute__((vector_size(N * 4)));
 };
 
-// g(y) = y (log2 y - origin) for integers y >= 0; g(0) = 0 because the logarithm of the bits of 0 is finite. As in f of
-// kernel_body.hpp, y = 2^e m, t = m - 1 in [sqrt(1/2) - 1, sqrt 2 - 1); log2 m = t P(t) with P of degree 7 (Remez;
-// largest error of t P(t): 1.03e-7).
+// g(y) = 2^23 y (log2 y - origin) for integers y >= 0; g(0) = 0 because the logarithm of the bits of 0 is finite. As a
+// float, y = 2^e (1 + t), 0 <= t < 1, and its bits read as an integer are 2^23 (e + 127 + t): a first logarithm for one
+// conversion. The rest, log2(1 + t) - t, is a polynomial of degree 5 (Remez; largest error 1.26e-5, of the order of
+// what rounding does to a sum). The factor 2^23 saves a multiplication; whoever adds terms divides by it in the end.
+constexpr float kTermScale = 0x1p23f;
+
 template <int N>
-FEDSEL_INLINE typename FloatVec<N>::F g(typename FloatVec<N>::I y, typename FloatVec<N>::F origin) {
+FEDSEL_INLINE typename FloatVec<N>::F g_term(typename FloatVec<N>::I y, typename FloatVec<N>::F origin) {
   using F = typename FloatVec<N>::F;
   using I = typename FloatVec<N>::I;
   const F x = __builtin_convertvector(y, F);
-  const I shifted = (I)x - 0x3f3504f3;
-  const F t = (F)((I)x - (shifted & static_cast<std::int32_t>(0xff800000u))) - 1.0f;
-  const F e = __builtin_convertvector(shifted >> 23, F) - origin;
+  const F first = __builtin_convertvector((I)x, F) - (origin + 127.0f) * kTermScale;
+  const F t = (F)(((I)x & 0x007fffff) | 0x3f800000) - 1.0f;
   const F u = t * t;
-  F even = u * 0.23570964646191594693f + 0.28686887405505919441f;
-  F odd = u * -0.14973327508586469396f + -0.24832281126249079382f;
-  even = even * u + 0.48093116231595860695f;
-  odd = odd * u + -0.36026346169745136202f;
-  even = even * u + 1.4426949223774671759f;
-  odd = odd * u + -0.7213524873793700757f;
-  return x * (e + t * (even + t * odd));
+  F even = u * (-0.192195639014f * kTermScale) + -0.707992672920f * kTermScale;
+  F odd = u * (0.044873610139f * kTermScale) + 0.413630127907f * kTermScale;
+  even = even * u + first;  // the polynomial's constant, 1.25e-5 for every term, joins the origin
+  odd = odd * u + 0.441684544086f * kTermScale;
+  return x * (even + t * odd);
 }
 
 // The loss does not change when all logarithms of a table are taken relative to one origin, since the weights of its
@@ -40,13 +40,24 @@ FEDSEL_INLINE typename FloatVec<N>::F g(typename FloatVec<N>::I y, typename Floa
 // logarithms are those of proportions, and the sums stay small; that is what makes single precision enough.
 //
 // The error, with u = 2^-24, D = kOriginReach the largest |log2 n - origin| (checked below), p = y / n:
-//  - a term g(y) / n is p (log2 p + log2 n - origin). Conversion, polynomial and four roundings move it by at most
-//    p (6u (|log2 p| + D + 1) + 1.1e-7);
+//  - a term g(y) / (2^23 n) is p (log2 p + log2 n - origin). Conversions, polynomial and roundings move it by at most
+//    p (6u (|log2 p| + D + 1) + 2.4e-5): 1.26e-5 from the polynomial, 160u from the conversion of the bits;
 //  - summed over a table of R rows and C columns, row by row, each term takes part in at most R + C additions, each of
 //    relative error u. With sum p |log2 p| <= log2(cells): at most (R + C) u (log2(R C) + D + 1);
 //  - the same for the row sums (R additions) and the column sums (C additions); totals are whole numbers, exact.
 // screening_error adds these, times the weights, with 10 per cent for second-order terms and the last few operations.
 constexpr float kOriginReach = 2.0f;
+
+// Totals that the origin is good for.
+struct Reach {
+  std::int32_t low, high;
+};
+
+FEDSEL_INLINE Reach reach_of(float origin_log) {
+  const double high = std::exp2(static_cast<double>(origin_log) + kOriginReach);
+  return {static_cast<std::int32_t>(std::exp2(origin_log - kOriginReach)) + 1,
+          high < 2147483647.0 ? static_cast<std::int32_t>(high) : 2147483647};
+}
 
 // Where a total is out of reach of the origin, the loss returned is minus infinity: to be evaluated exactly.
 template <int N>
@@ -55,9 +66,7 @@ FEDSEL_INLINE void screen(const PairTable* tables, std::size_t count, const floa
   using F = typename FloatVec<N>::F;
   using I = typename FloatVec<N>::I;
   const F origin = origin_log - (F){};
-  const std::int32_t low = static_cast<std::int32_t>(std::exp2(origin_log - kOriginReach)) + 1;
-  const double reach = std::exp2(static_cast<double>(origin_log) + kOriginReach);
-  const std::int32_t high = reach < 2147483647.0 ? static_cast<std::int32_t>(reach) : 2147483647;
+  const Reach reach = reach_of(origin_log);
   for (std::size_t first = 0; first < kLanes; first += N) {
     F loss = {};
     I unsure = {};
@@ -76,19 +85,19 @@ FEDSEL_INLINE void screen(const PairTable* tables, std::size_t count, const floa
           const I y = at_least(load<I>(cell) + *b, 0);
           row += y;
           store(column, load<I>(column) + y);
-          row_sum += g<N>(y, origin);
+          row_sum += g_term<N>(y, origin);
         }
-        sum += row_sum - g<N>(row, origin);
+        sum += row_sum - g_term<N>(row, origin);
         total += row;
       }
       F column_sum = {};
-      for (std::size_t j = 0; j < columns; ++j) column_sum += g<N>(load<I>(scratch + j * N), origin);
-      unsure |= (total < low) | (total > high);
+      for (std::size_t j = 0; j < columns; ++j) column_sum += g_term<N>(load<I>(scratch + j * N), origin);
+      unsure |= (total < reach.low) | (total > reach.high);
       const I n = at_least(total, 1);
-      loss += weights[t] * ((sum - column_sum + g<N>(n, origin)) / __builtin_convertvector(n, F));
+      loss += weights[t] * ((sum - column_sum + g_term<N>(n, origin)) / __builtin_convertvector(n, F));
     }
     const F infinite = __builtin_inff() - (F){};
-    store(losses + first, unsure ? -infinite : loss);
+    store(losses + first, unsure ? -infinite : loss * (1.0f / kTermScale));
   }
 }
 

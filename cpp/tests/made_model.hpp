@@ -19,6 +19,12 @@ struct Pool {
   LossModel model(Level level = best_level()) const {
     return LossModel(counts.data(), clients, tables, {2.0, 0.89, 0.11, -1.33}, level);
   }
+  // The same pool with variables unnamed: every table is evaluated by itself.
+  LossModel separate_model(Level level = best_level()) const {
+    auto specs = tables;
+    for (auto& spec : specs) spec.row_variable = spec.column_variable = kUnnamed;
+    return LossModel(counts.data(), clients, specs, {2.0, 0.89, 0.11, -1.33}, level);
+  }
 };
 
 // Tables of random shapes (one row, one column and 1 x 1 among them); a third of the cells 0, some negative.
@@ -33,6 +39,34 @@ inline Pool pool(unsigned seed, std::size_t clients, std::size_t tables) {
   }
   for (std::size_t c = 0; c < clients * made.cells; ++c)
     made.counts.push_back(random() % 3 == 0 ? 0 : static_cast<std::int32_t>(random() % 5000) - 300);
+  return made;
+}
+
+// Exact tables of made rows: all tables agree. Variables of one to nine categories, the first of one; the first client
+// has no rows, the others up to 400.
+inline Pool consistent_pool(unsigned seed, std::size_t clients, std::size_t variables) {
+  std::mt19937 random(seed);
+  Pool made;
+  made.clients = clients;
+  std::vector<std::uint32_t> domain{1};
+  while (domain.size() < variables) domain.push_back(1 + random() % 9);
+  for (std::uint32_t i = 0; i < variables; ++i)
+    for (std::uint32_t j = i + 1; j < variables; ++j) {
+      made.tables.push_back({domain[i], domain[j], static_cast<std::uint32_t>(random() % kComponents), i, j});
+      made.cells += domain[i] * domain[j];
+    }
+  made.counts.assign(clients * made.cells, 0);
+  std::vector<std::uint32_t> row(variables);
+  for (std::size_t client = 1; client < clients; ++client)
+    for (std::size_t n = random() % 400; n > 0; --n) {
+      for (std::size_t v = 0; v < variables; ++v)
+        row[v] = std::min<std::uint32_t>(random() % domain[v], random() % domain[v]);
+      std::int32_t* table = made.counts.data() + client * made.cells;
+      for (const auto& spec : made.tables) {
+        ++table[row[spec.row_variable] * spec.columns + row[spec.column_variable]];
+        table += spec.rows * spec.columns;
+      }
+    }
   return made;
 }
 

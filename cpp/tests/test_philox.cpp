@@ -37,3 +37,17 @@ TEST_CASE("bounded draws are uniform, chi-square at 1e-6") {
     CHECK((u > 0.0 && u <= 1.0));
   }
 }
+
+TEST_CASE("two bounded draws from one word are uniform and independent, chi-square at 1e-6") {
+  Philox random(4, 0);
+  std::vector<int> seen(35, 0);
+  for (int i = 0; i < 70000; ++i) {
+    const auto [a, b] = random.below(5, 7);
+    REQUIRE(a < 5);
+    REQUIRE(b < 7);
+    ++seen[a * 7 + b];
+  }
+  double chi = 0.0;
+  for (int count : seen) chi += (count - 2000.0) * (count - 2000.0) / 2000.0;
+  CHECK(chi < 88.4);  // 34 degrees of freedom
+}

@@ -1,14 +1,17 @@
 #include <doctest/doctest.h>
 
 #include <limits>
+#include <map>
 #include <thread>
 
 #include "anneal.hpp"
 #include "baselines.hpp"
 #include "enumerate.hpp"
+#include "exchange.hpp"
 #include "expand.hpp"
 #include "made_model.hpp"
 #include "polish.hpp"
+#include "quadratic_anneal.hpp"
 
 using namespace fedsel;
 
@@ -123,6 +126,18 @@ TEST_CASE("searches do not depend on the number of threads") {
     Control c(kForever), d(kForever);
     CHECK(best(expand(Problem(model, 6), {5, 5, 1, 3}, c).board) ==
           best(expand(Problem(model, 6), {5, 5, threads, 3}, d).board));
+    Control g(kForever), h(kForever);
+    const auto left = anneal_quadratic(Problem(model, 6), annealing(1), g),
+               right = anneal_quadratic(Problem(model, 6), annealing(threads), h);
+    CHECK(best(left.board) == best(right.board));
+    Control i(kForever), j(kForever);
+    const auto one = temper(Problem(model, 6), {annealing(1), 20}, i),
+               more = temper(Problem(model, 6), {annealing(threads), 20}, j);
+    CHECK(best(one.board) == best(more.board));
+    CHECK(one.chains[3].trace == more.chains[3].trace);
+    CHECK(i.evaluations == j.evaluations);
+    CHECK(left.certified == right.certified);
+    CHECK(g.evaluations == h.evaluations);
     Control e(kForever), f(kForever);
     CHECK(best(enumerate(Problem(model, 4), 5, 1, e).board) == best(enumerate(Problem(model, 4), 5, threads, f).board));
   }
@@ -274,7 +289,11 @@ TEST_CASE("every search keeps the constraints, and enumeration finds the best th
     const auto annealed = anneal(problem, annealing(2), c);
     const auto greedily = greedy(problem, 1, seed, d);
     const auto descended = descend(problem, {}, 20, 5, 2, seed, e);
-    for (const auto* board : {&proof.board, &expanded.board, &annealed.board, &greedily.board, &descended.board})
+    Control f(kForever), g(kForever);
+    const auto tempered = temper(problem, {annealing(2), 10}, g);
+    const auto modelled = anneal_quadratic(problem, annealing(2), f);
+    for (const auto* board : {&proof.board, &expanded.board, &annealed.board, &greedily.board, &descended.board,
+                              &modelled.board, &tempered.board})
       for (const auto& entry : board->entries()) {
         CHECK(meets(problem, entry.members));
         CHECK(entry.loss == doctest::Approx(made::loss(pool, entry.members)).epsilon(1e-10));
@@ -282,6 +301,151 @@ TEST_CASE("every search keeps the constraints, and enumeration finds the best th
     CHECK(expanded.board.entries()[0].loss >= expected.loss - 1e-10);
     CHECK(annealed.board.entries()[0].loss >= expected.loss - 1e-10);
   }
+}
+
+TEST_CASE("annealing under the model ends where no swap improves, mostly at the optimum where the model is good") {
+  int optimal = 0;
+  for (unsigned seed = 0; seed < 10; ++seed) {
+    const auto rough = made::pool(seed, 14, 6), good = made::consistent_pool(seed, 14, 6);
+    for (const auto* pool : {&rough, &good}) {
+      const auto model = pool->model();
+      Control control(kForever);
+      const auto certified = anneal_quadratic(Problem(model, 6), annealing(2), control).certified;
+      REQUIRE(certified.size() == 6);
+      const double loss = made::loss(*pool, certified);
+      for (std::size_t p = 0; p < 6; ++p)
+        for (std::uint32_t in = 0; in < 14; ++in) {
+          if (std::find(certified.begin(), certified.end(), in) != certified.end()) continue;
+          Members neighbour = certified;
+          neighbour[p] = in;
+          CHECK(made::loss(*pool, neighbour) >= loss - 1e-10);
+        }
+      optimal += pool == &good && loss < brute_force(good, 6).loss + 1e-10;
+    }
+  }
+  CHECK(optimal >= 8);
+}
+
+TEST_CASE("replica exchange samples the distributions of its temperatures") {
+  // Fifteen federations. Over all walks, which visit all temperatures, a round ends in a federation as often as the
+  // mean over the temperatures of exp(-loss / temperature), normalised, says. Chi-square at 1e-6, on every fiftieth
+  // round.
+  const auto model = made::consistent_pool(8, 6, 4).model();
+  AnnealingOptions options = annealing(2);
+  options.chains = 3;
+  options.threads = 1;
+  options.evaluations_per_level = 2;  // few: trading must not disturb the distributions, rather than they recover
+  std::vector<double> losses;
+  Evaluator evaluator(model);
+  for (std::uint32_t a = 0; a < 6; ++a)
+    for (std::uint32_t b = a + 1; b < 6; ++b) losses.push_back(evaluator.loss(sum_rows(model, {a, b}).data()));
+  const double spread =
+      *std::max_element(losses.begin(), losses.end()) - *std::min_element(losses.begin(), losses.end());
+  options.temperatures = {spread, spread / 4.0, spread / 10.0};
+  std::map<double, double> share;
+  for (double temperature : options.temperatures) {
+    double total = 0.0;
+    for (double loss : losses) total += std::exp(-loss / temperature);
+    for (double loss : losses) share[loss] += std::exp(-loss / temperature) / total / 3.0;
+  }
+  REQUIRE(share.size() == 15);
+  Control control(kForever);
+  const auto result = temper(Problem(model, 2), {options, 200'000}, control);
+  std::map<double, double> seen;
+  double count = 0.0;
+  for (const auto& chain : result.chains)
+    for (std::size_t i = 100; i < chain.trace.size(); i += 50, ++count) seen[chain.trace[i]] += 1.0;
+  double chi = 0.0;
+  for (const auto& [loss, expected] : share)
+    chi += (seen[loss] - count * expected) * (seen[loss] - count * expected) / (count * expected);
+  CHECK(seen.size() == 15);
+  CHECK(chi < 54.6);  // 14 degrees of freedom
+}
+
+TEST_CASE("replica exchange finds optima, trades temperatures and stops") {
+  int traded = 0;
+  for (unsigned seed = 20; seed < 30; ++seed) {
+    const auto pool = made::pool(seed, 14, 6);
+    const auto model = pool.model();
+    AnnealingOptions options = annealing(2);
+    options.temperatures = {0.1, 0.03, 0.01, 0.003, 0.001};
+    options.chains = 5;
+    Control control(kForever);
+    const auto result = temper(Problem(model, 4), {options, 200}, control);
+    CHECK(result.board.entries()[0].members == brute_force(pool, 4).members);
+    CHECK(control.evaluations == 5 * (1 + 200 * 20));
+    for (const auto& chain : result.chains) {
+      CHECK(chain.trace.size() == 200);
+      traded += chain.best.members == result.board.entries()[0].members;
+    }
+  }
+  CHECK(traded > 25);  // walks that started hot have been cold as well
+  const auto model = made::pool(1, 14, 6).model();
+  AnnealingOptions options = annealing(2);
+  Control control(kForever);
+  control.interrupt();
+  CHECK(temper(Problem(model, 4), {options, 1000}, control).board.entries().size() >= 1);
+  CHECK(control.evaluations <= options.temperatures.size());
+}
+
+TEST_CASE("descent by exchanges ends where no exchange of up to so many members improves") {
+  int improved = 0;
+  for (unsigned seed = 0; seed < 12; ++seed) {
+    const auto pool = made::pool(seed, 13, 5);
+    const auto model = pool.model();
+    for (const bool restricted : {false, true}) {
+      const Problem problem = restricted ? constrained(model, 4) : Problem(model, 5);
+      const auto allowed = [&](const Members& members) { return !restricted || meets(problem, members); };
+      Control first(kForever);
+      const auto start = descend(problem, {}, 1, 1, 1, seed, first).board.entries()[0];
+      for (std::size_t size : {1u, 2u, 3u, 9u}) {
+        Control a(kForever), b(kForever);
+        const auto found = descend_by_exchanges(problem, start.members, size, 3, 1, a);
+        const auto again = descend_by_exchanges(problem, start.members, size, 3, 5, b);
+        CHECK(found.optimal == again.optimal);
+        CHECK(a.evaluations == b.evaluations);
+        REQUIRE(found.optimal.size() == problem.k());
+        CHECK(allowed(found.optimal));
+        const double loss = made::loss(pool, found.optimal);
+        CHECK(found.board.entries()[0].loss == doctest::Approx(loss));
+        improved += loss < start.loss - 1e-9;
+        for (std::uint32_t bits = 0; bits < (1u << 13); ++bits) {
+          if (static_cast<std::size_t>(__builtin_popcount(bits)) != problem.k()) continue;
+          Members members;
+          std::size_t common = 0;
+          for (std::uint32_t c = 0; c < 13; ++c)
+            if (bits >> c & 1) {
+              members.push_back(c);
+              common += std::binary_search(found.optimal.begin(), found.optimal.end(), c);
+            }
+          if (problem.k() - common > size || !allowed(members)) continue;
+          CHECK(made::loss(pool, members) >= loss - 1e-10);
+        }
+      }
+    }
+  }
+  CHECK(improved > 10);
+}
+
+TEST_CASE("descent by exchanges stops, and knows a federation of fixed members") {
+  const auto model = made::pool(2, 9, 3).model();
+  Control stopped(kForever), running(kForever);
+  stopped.interrupt();
+  const auto found = descend_by_exchanges(Problem(model, 3), {0, 1, 2}, 2, 3, 2, stopped);
+  CHECK(found.optimal.empty());
+  CHECK(found.board.entries()[0].members == Members{0, 1, 2});
+  const Problem fixed(model, 2, {1, 4}, {0, 2}, {}, {});
+  CHECK(descend_by_exchanges(fixed, {1, 4}, 2, 3, 2, running).optimal == Members{1, 4});
+}
+
+TEST_CASE("annealing under the model stops at once, and has a result") {
+  const auto model = made::pool(6, 300, 2).model();
+  Control control(kForever);
+  control.interrupt();
+  const auto found = anneal_quadratic(Problem(model, 20), annealing(2), control);
+  CHECK(found.certified.empty());
+  REQUIRE(found.board.entries().size() >= 1);
+  CHECK(found.board.entries()[0].members.size() == 20);
 }
 
 TEST_CASE("greedy adds the best client each time") {
@@ -312,6 +476,10 @@ TEST_CASE("fixed members alone leave one federation") {
   CHECK(expand(problem, {2, 3, 2, 0}, b).board.entries().size() == 1);
   CHECK(anneal(problem, annealing(1), c).board.entries().size() == 1);
   CHECK(greedy(problem, 3, 0, d).board.entries()[0].members == Members{1, 4});
+  Control f(kForever);
+  CHECK(anneal_quadratic(problem, annealing(1), f).board.entries()[0].members == Members{1, 4});
+  Control g(kForever);
+  CHECK(temper(problem, {annealing(1), 5}, g).board.entries().size() == 1);
   CHECK(descend(problem, {}, 2, 3, 1, 0, e).board.entries().size() == 1);
 }
 

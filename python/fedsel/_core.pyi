@@ -16,6 +16,16 @@ class SearchResult(TypedDict):
 class Enumeration(SearchResult):
     complete: bool
 
+class ModelCertification(SearchResult):
+    outcome: Literal["certified", "too wide", "too long", "stopped"]
+    enumerated: int
+    bounded: int
+    prefixes: int
+    compared: int
+    random_error: float
+    best_error: float
+    band: float
+
 class Descent(SearchResult):
     certified: list[int]
 
@@ -26,12 +36,14 @@ class LossModel:
     def __init__(
         self,
         counts: npt.NDArray[np.int32],
-        tables: Sequence[tuple[int, int, int]],
+        tables: Sequence[tuple[int, int, int, int, int]],
         weights: Sequence[float],
         level: str = "auto",
     ) -> None: ...
     @property
     def clients(self) -> int: ...
+    @property
+    def consistent(self) -> bool: ...
     @property
     def level(self) -> str: ...
     def reweighted(self, weights: Sequence[float]) -> LossModel: ...
@@ -64,6 +76,29 @@ def levels() -> list[str]: ...
 def binomial(n: int, k: int) -> int: ...
 def swap_gaps(problem: Problem, *, count: int, seed: int) -> npt.NDArray[np.float64]: ...
 def enumerate(problem: Problem, *, keep: int, threads: int, time_limit: float, progress: _Progress) -> Enumeration: ...
+def certify(
+    problem: Problem,
+    *,
+    known: Sequence[int],
+    sample: int,
+    most: int,
+    most_prefixes: int,
+    keep: int,
+    threads: int,
+    seed: int,
+    time_limit: float,
+    progress: _Progress,
+) -> ModelCertification: ...
+def exchange(
+    problem: Problem,
+    *,
+    start: Sequence[int],
+    size: int,
+    keep: int,
+    threads: int,
+    time_limit: float,
+    progress: _Progress,
+) -> Descent: ...
 def expand(
     problem: Problem,
     *,
@@ -93,6 +128,33 @@ def anneal(
     evaluations_per_level: int,
     max_evaluations: int,
     chains: int,
+    keep: int,
+    threads: int,
+    seed: int,
+    initial_states: Sequence[Sequence[int]],
+    time_limit: float,
+    progress: _Progress,
+) -> Annealing: ...
+def anneal_quadratic(
+    problem: Problem,
+    *,
+    temperatures: Sequence[float],
+    evaluations_per_level: int,
+    max_evaluations: int,
+    chains: int,
+    keep: int,
+    threads: int,
+    seed: int,
+    initial_states: Sequence[Sequence[int]],
+    time_limit: float,
+    progress: _Progress,
+) -> Descent: ...
+def temper(
+    problem: Problem,
+    *,
+    temperatures: Sequence[float],
+    evaluations_per_round: int,
+    rounds: int,
     keep: int,
     threads: int,
     seed: int,

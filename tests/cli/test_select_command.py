@@ -203,7 +203,10 @@ def test_the_pareto_front(release_files):
         (("-k", 2, "--clients", "FACTS", "--at-least", "parity=even:9"), "clash: at least 9 with parity=even"),
         (("-k", 2, "--include", "AK,AL,AR"), "clash: include AK; include AL; include AR"),
         (("-k", 2, "--include", "TX"), "include: the pool has no client 'TX'"),
-        (("-k", 2, "--start", "AK,AL"), "initial federations go with search anneal or descent, got expand"),
+        (
+            ("-k", 2, "--start", "AK,AL"),
+            "initial federations go with search anneal, temper, model or descent, got expand",
+        ),
         (("-k", 2, "--search", "descent", "--start", "AK"), "an initial federation must have k = 2 members, got 1"),
         (("-k", 2, "--weights", "best"), "or one of pcs, pcs-repository, fairness, utility, got 'best'"),
     ],

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from fedsel import FederationLoss, LossWeights, Workload, _core
 from fedsel.errors import SelectionError
 from fedsel.selection.fixed_point import to_int32
-from reference import components, made_pool, made_schema
+from fedsel.selection.loss import component_of
+from reference import components, made_exact_pool, made_pool, made_schema
 
 domains = st.lists(st.integers(1, 19), min_size=3, max_size=6)
 
@@ -31,6 +32,35 @@ def test_components_equal_the_reference(seed, domain, level, low, empty, size):
     expected = components(pool, members, "v0", f"v{len(domain) - 1}")
     found = np.array(list(asdict(loss.components([int(m) for m in members])).values()))
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-9)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    seed=st.integers(0, 2**32),
+    domain=domains,
+    level=st.sampled_from(_core.levels()),
+    rows=st.sampled_from([(0, 1), (0, 3), (0, 900)]),
+    size=st.integers(1, 6),
+)
+def test_tables_that_agree_are_one_dot_product_with_the_same_components(seed, domain, level, rows, size):
+    pool = made_exact_pool(seed, clients=6, domain=domain, rows=rows)
+    loss = FederationLoss(pool, level=level)
+    assert loss.model.consistent
+    members = [int(m) for m in np.random.default_rng(seed).choice(6, size, replace=False)]
+    expected = components(pool, members, "v0", f"v{len(domain) - 1}")
+    found = np.array(list(asdict(loss.components(members)).values()))
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-11)
+    parts = np.zeros(4)
+    for pair, value in loss.information(members).items():
+        parts[component_of(pair, loss.sensitive, pool.schema.target)] += value
+    np.testing.assert_allclose(found, parts, rtol=0, atol=1e-11)
+
+
+def test_tables_that_disagree_by_one_record_are_evaluated_one_by_one():
+    pool = made_exact_pool(3, clients=4, domain=[3, 4, 2])
+    counts = pool.counts.copy()
+    counts[2, 5] += 1
+    assert not FederationLoss(replace(pool, counts=counts)).model.consistent
 
 
 def test_levels_agree_to_1e12():

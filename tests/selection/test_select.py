@@ -26,7 +26,7 @@ from fedsel.selection.methods import Effort, Task
 from fedsel.selection.schedule import fitted_schedule
 from reference import best_by_enumeration, made_pool
 
-METHODS = ("expand", "anneal", "exhaustive")
+METHODS = ("expand", "anneal", "exhaustive", "model", "temper")
 
 # Optima of the 46 states under the default weights, by enumeration.
 OPTIMUM = {3: ("CT", "MD", "RI"), 5: ("CT", "DE", "MD", "RI", "VA")}
@@ -168,8 +168,12 @@ def test_clipping_changes_noisy_pools_only():
         ({"k": 0}, "k must be between 1 and 6, got 0"),
         ({"k": 7}, "k must be between 1 and 6, got 7"),
         ({"k": True}, "k must be a number, or a smallest and a largest one, got True"),
-        ({"search": "magic"}, "search must be one of auto, expand, anneal, exhaustive, greedy, descent, got 'magic'"),
-        ({"certificate": "maybe"}, "certificate must be one of auto, enumerate, none, got 'maybe'"),
+        (
+            {"search": "magic"},
+            "search must be one of auto, expand, anneal, model, exhaustive, greedy, descent, got 'magic'",
+        ),
+        ({"search": "temper", "chains": 1}, "replica exchange needs at least 2 chains, got 1"),
+        ({"certificate": "maybe"}, "certificate must be one of auto, enumerate, model, none, got 'maybe'"),
         ({"seed": -1}, "seed must be between 0 and"),
         ({"threads": 0}, "threads must be between 1 and 1024, got 0"),
         ({"chains": 0}, "chains must be between 1 and"),

@@ -15,7 +15,8 @@ from fedsel.cli import select_options as options
 from fedsel.cli.progress import DelayedProgress
 from fedsel.cli.select_output import to_json, to_text
 from fedsel.selection import GeometricSchedule, LogarithmicSchedule, Schedule
-from fedsel.selection.select import CertificateMode, SearchMethod, select
+from fedsel.selection.certificates import CertificateMode
+from fedsel.selection.select import SearchMethod, select
 
 ScheduleName = Literal["fitted", "paper", "logarithmic"]
 
@@ -65,7 +66,8 @@ def select_command(
     certificate: Annotated[
         CertificateMode,
         typer.Option(
-            help="Prove the optimum by evaluating every federation; auto does where that takes seconds.",
+            help="enumerate evaluates every federation: a proof; model goes through all of them under a second-order "
+            "model of the loss: strong evidence; auto does what takes a second or two.",
             rich_help_panel=_SEARCH,
         ),
     ] = "auto",
@@ -108,8 +110,9 @@ def select_command(
 
     [bold]fedsel select releases/*.parquet -k 3-8 --include CT --clients facts.csv --at-least region=south:2[/]
 
-    The result says which certificate it carries: [bold]proof[/] (every federation was evaluated), [bold]swap-optimal[/]
-    (no single exchange improves it) or [bold]none[/]. Ctrl-C returns the best federation so far.
+    The result says which certificate it carries: [bold]proof[/] (every federation was evaluated), [bold]model[/]
+    (every one was enumerated or bounded under a second-order model, close ones evaluated), [bold]swap-optimal[/] (no
+    single exchange improves it) or [bold]none[/]. Ctrl-C returns the best federation so far.
     """
     started = time.perf_counter()
     size = options.parse_size(k)
@@ -153,7 +156,7 @@ def select_command(
             denoise_method=denoise,
             certificate=certificate,
             schedule=_SCHEDULES[schedule],
-            chains=len(start) if start and search == "anneal" else chains,
+            chains=len(start) if start and search in ("anneal", "temper", "model") else chains,
             initial=[options.split_names(names) for names in start or ()],
             seed=seed,
             threads=threads,

@@ -11,8 +11,9 @@ import numpy.typing as npt
 from fedsel.report.comparison import Comparison
 from fedsel.report.contributions import Contributions
 from fedsel.report.frame import Frame
+from fedsel.selection.certificates import AFFORDABLE
 from fedsel.selection.schedule import GeometricSchedule
-from fedsel.selection.select import AFFORDABLE, select
+from fedsel.selection.select import select
 
 SHARE = 0.01
 FEWEST, MOST = 10, 1_000

@@ -18,6 +18,10 @@ PARTS = {
 
 _CERTIFICATES = {
     "proof": ("Proved best", "Every federation of this size was evaluated."),
+    "model": (
+        "Best under the second-order model",
+        "All federations were gone through, most by a model of the loss whose error is measured, not proved.",
+    ),
     "swap-optimal": ("No better exchange", "Better federations that differ in more members may exist."),
     "none": ("Nothing proved", "Better federations may exist."),
 }

@@ -114,7 +114,7 @@ class FederationLoss:
         refuse_lost(counts, sizes, shift, pool.clients)
         self.shift = shift + max(0, round(math.log2(pool.unit)))
         domain = workload.domain
-        specs = [(domain[i], domain[j], c) for (i, j), c in zip(pairs, components, strict=True)]
+        specs = [(domain[i], domain[j], c, i, j) for (i, j), c in zip(pairs, components, strict=True)]
         try:
             self.model = _core.LossModel(scaled, specs, list(self.weights.signed), level)
         except ValueError as error:

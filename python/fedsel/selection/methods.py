@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from operator import index
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
 
 from fedsel import _core
 from fedsel.errors import SelectionError
@@ -20,7 +23,7 @@ from fedsel.selection.result import ChainResult, StopReason
 from fedsel.selection.schedule import GeometricSchedule, Schedule, fitted_schedule
 
 if TYPE_CHECKING:
-    from fedsel._core import SearchResult
+    from fedsel._core import Annealing, SearchResult
 
 Progress = Callable[[int, int], object]
 """Called now and then on the calling thread with (evaluations so far, evaluations planned or 0 if unknown)."""
@@ -34,6 +37,10 @@ RANDOM_STARTS = 15
 DESCENTS = 16
 """Random federations that steepest descent starts from, where no others are given."""
 
+MODEL_SAMPLE = 10_000
+"""Random federations, and best ones, that the error of the second-order model is measured on."""
+
+_ROUND = 500  # steps of replica exchange between two exchanges
 _GAPS = 500  # swaps looked at to fit an annealing schedule
 
 
@@ -114,10 +121,37 @@ class Task:
 
 
 @dataclass(frozen=True)
+class ModelEvidence:
+    """What enumeration under the second-order model came to.
+
+    Parameters
+    ----------
+    outcome : {"certified", "too wide", "too long", "stopped"}
+        Whether every federation was enumerated or bounded and all inside the error band evaluated exactly; or that too
+        many are inside the band, or the bounds leave too much to enumerate, or that it was stopped.
+    covered : int
+        Federations whose value under the model a complete search computes or bounds.
+    rechecked : int
+        Federations evaluated exactly.
+    compared : int
+        How many of the model's best federations its error was measured on, besides `MODEL_SAMPLE` random ones.
+    band : float
+        Twice the largest error, in bits.
+    """
+
+    outcome: Literal["certified", "too wide", "too long", "stopped"]
+    covered: int
+    rechecked: int
+    compared: int
+    band: float
+
+
+@dataclass(frozen=True)
 class Found:
     """Raw result of one search: pool rows, losses as the search saw them.
 
-    `certified` are the rows of a federation that no single swap improves, if one is known.
+    `certified` are the rows of a federation that no exchange of up to `exchanged` members improves, if one is known;
+    `model` says what a search under the second-order model came to.
     """
 
     best: tuple[tuple[float, tuple[int, ...]], ...]
@@ -125,7 +159,9 @@ class Found:
     seconds: float
     stop_reason: StopReason
     certified: tuple[int, ...] = ()
+    exchanged: int = 1
     complete: bool = False
+    model: ModelEvidence | None = None
     chains: tuple[ChainResult, ...] = ()
 
 
@@ -185,6 +221,63 @@ def enumerate_all(task: Task, effort: Effort) -> Found:
     return _found(result, started, complete=result["complete"])
 
 
+def certify_model(task: Task, effort: Effort, *, known: Sequence[int], most: int, most_prefixes: int) -> Found:
+    """Enumerate under the second-order model and evaluate exactly what its error band holds.
+
+    Parameters
+    ----------
+    known : sequence of int
+        Pool rows of the best federation known.
+    most : int
+        Federations evaluated exactly before the band counts as too wide.
+    most_prefixes : int
+        Bounds computed before the enumeration counts as too long.
+    """
+    started = time.perf_counter()
+    result = _refusing(
+        _core.certify,
+        task.problem,
+        known=list(known),
+        sample=MODEL_SAMPLE,
+        most=most,
+        most_prefixes=most_prefixes,
+        keep=effort.keep,
+        threads=effort.threads,
+        seed=effort.seed,
+        time_limit=effort.time_limit,
+        progress=effort.progress,
+    )
+    evidence = ModelEvidence(
+        outcome=result["outcome"],
+        covered=math.comb(task.free, task.choices),
+        rechecked=result["evaluations"],
+        compared=result["compared"],
+        band=result["band"],
+    )
+    return _found(result, started, model=evidence)
+
+
+def exchanges(task: Task, size: int) -> int:
+    """Return the number of exchanges of one to `size` members for outsiders."""
+    outsiders = task.free - task.choices
+    return sum(math.comb(task.choices, leaving) * math.comb(outsiders, leaving) for leaving in range(1, size + 1))
+
+
+def exchange(task: Task, effort: Effort, *, start: Sequence[int], size: int) -> Found:
+    """Descend from a federation by exchanges of up to `size` members, each found by enumeration."""
+    started = time.perf_counter()
+    result = _core.exchange(
+        task.problem,
+        start=list(start),
+        size=size,
+        keep=effort.keep,
+        threads=effort.threads,
+        time_limit=effort.time_limit,
+        progress=effort.progress,
+    )
+    return _found(result, started, certified=tuple(result["certified"]), exchanged=size)
+
+
 def greedy(task: Task, effort: Effort) -> Found:
     """Forward selection: add the client that lowers the loss most, k times. A baseline."""
     started = time.perf_counter()
@@ -219,15 +312,31 @@ def anneal(
     Without a schedule, one is fitted to the loss gaps of random swaps.
     """
     started = time.perf_counter()
-    if schedule is None:
-        schedule = fit_schedule(task, seed=effort.seed)
+    result = _refusing(_core.anneal, task.problem, **_annealing(task, effort, schedule, chains, starts))
+    return _found(result, started, chains=_chains(task, result))
+
+
+def temper(
+    task: Task, effort: Effort, *, schedule: Schedule | None = None, chains: int = 5, starts: Starts = ()
+) -> Found:
+    """Replica exchange: one chain at each of as many temperatures, from the schedule's first to its last.
+
+    Each chain takes as many steps as the schedule has, and now and then neighbours trade temperatures.
+    """
+    if chains < 2:
+        raise SelectionError(f"replica exchange needs at least 2 chains, got {chains}")
+    started = time.perf_counter()
+    schedule = fit_schedule(task, seed=effort.seed) if schedule is None else schedule
+    temperatures = schedule.temperatures()
+    steps = len(temperatures) * schedule.evaluations_per_level
+    if schedule.max_evaluations is not None:
+        steps = min(steps, schedule.max_evaluations)
     result = _refusing(
-        _core.anneal,
+        _core.temper,
         task.problem,
-        temperatures=schedule.temperatures().tolist(),
-        evaluations_per_level=schedule.evaluations_per_level,
-        max_evaluations=2**62 if schedule.max_evaluations is None else schedule.max_evaluations,
-        chains=chains,
+        temperatures=np.geomspace(temperatures[0], temperatures[-1], chains).tolist(),
+        evaluations_per_round=_ROUND,
+        rounds=math.ceil(steps / _ROUND),
         keep=effort.keep,
         threads=effort.threads,
         seed=effort.seed,
@@ -235,12 +344,44 @@ def anneal(
         time_limit=effort.time_limit,
         progress=effort.progress,
     )
+    return _found(result, started, chains=_chains(task, result))
+
+
+def _chains(task: Task, result: Annealing) -> tuple[ChainResult, ...]:
     clients = task.loss.clients
-    described = tuple(
+    return tuple(
         ChainResult(tuple(clients[row] for row in rows), value, evaluations, tuple(trace))
         for value, rows, evaluations, trace in result["chains"]
     )
-    return _found(result, started, chains=described)
+
+
+def anneal_model(
+    task: Task, effort: Effort, *, schedule: Schedule | None = None, chains: int = 5, starts: Starts = ()
+) -> Found:
+    """Annealing under the second-order model, at nanoseconds a swap; its results are polished by the exact loss.
+
+    Evaluations under the model count like exact ones.
+    """
+    started = time.perf_counter()
+    result = _refusing(_core.anneal_quadratic, task.problem, **_annealing(task, effort, schedule, chains, starts))
+    return _found(result, started, certified=tuple(result["certified"]))
+
+
+def _annealing(task: Task, effort: Effort, schedule: Schedule | None, chains: int, starts: Starts) -> dict[str, Any]:
+    if schedule is None:
+        schedule = fit_schedule(task, seed=effort.seed)
+    return {
+        "temperatures": schedule.temperatures().tolist(),
+        "evaluations_per_level": schedule.evaluations_per_level,
+        "max_evaluations": 2**62 if schedule.max_evaluations is None else schedule.max_evaluations,
+        "chains": chains,
+        "keep": effort.keep,
+        "threads": effort.threads,
+        "seed": effort.seed,
+        "initial_states": [list(start) for start in starts],
+        "time_limit": effort.time_limit,
+        "progress": effort.progress,
+    }
 
 
 def fit_schedule(task: Task, *, seed: int) -> GeometricSchedule:

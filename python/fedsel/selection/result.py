@@ -10,7 +10,7 @@ from fedsel.privacy.statement import PrivacyStatement
 from fedsel.selection.weights import Components, LossWeights
 
 StopReason = Literal["completed", "time limit", "interrupted"]
-CertificateKind = Literal["proof", "swap-optimal", "none"]
+CertificateKind = Literal["proof", "model", "swap-optimal", "none"]
 
 
 @dataclass(frozen=True)
@@ -19,9 +19,11 @@ class Certificate:
 
     Parameters
     ----------
-    kind : {"proof", "swap-optimal", "none"}
-        ``proof``: every federation of the size was evaluated and none has a lower loss. ``swap-optimal``: no exchange
-        of one member for one outsider lowers the loss. ``none``: neither is known.
+    kind : {"proof", "model", "swap-optimal", "none"}
+        ``proof``: every federation of the size was evaluated and none has a lower loss. ``model``: every
+        federation was enumerated or bounded under the second-order model, and those inside its error band evaluated;
+        the band is measured, not proved. ``swap-optimal``: no exchange of one member for one outsider lowers the loss.
+        ``none``: nothing of this is known.
     statement : str
         The same in plain English.
     evaluations : int
@@ -72,7 +74,7 @@ class SizeResult:
         In bits.
     members : tuple of str
         Their names.
-    certificate : {"proof", "swap-optimal", "none"}
+    certificate : {"proof", "model", "swap-optimal", "none"}
         What is known about it; see `Certificate`.
     """
 

@@ -15,6 +15,7 @@ from fedsel.pool import Pool
 from fedsel.privacy.sufficiency import noise_bounds
 from fedsel.selection import methods
 from fedsel.selection.arguments import check_effort, check_numbers, is_whole
+from fedsel.selection.certificates import ROUNDING, CertificateMode, describe, seek
 from fedsel.selection.constraints import Constraints, Ruleset, resolve
 from fedsel.selection.denoising import DenoiseMethod, denoise, resolve_method
 from fedsel.selection.loss import FederationLoss, Sensitive
@@ -23,13 +24,10 @@ from fedsel.selection.result import Certificate, Member, RunnerUp, Selection, Si
 from fedsel.selection.schedule import Schedule
 from fedsel.selection.weights import LossWeights
 
-SearchMethod = Literal["auto", "expand", "anneal", "exhaustive", "greedy", "descent"]
-CertificateMode = Literal["auto", "enumerate", "none"]
+SearchMethod = Literal["auto", "expand", "anneal", "temper", "model", "exhaustive", "greedy", "descent"]
 
-_ROUNDING = 1e-12  # bits
 
-AFFORDABLE = 3_000_000
-"""Most federations that are enumerated unasked for a certificate: a few seconds on one core."""
+_ANNEALING = {"anneal": methods.anneal, "temper": methods.temper, "model": methods.anneal_model}
 
 
 def select(
@@ -62,9 +60,11 @@ def select(
         Number of members, between 1 and the number of clients; or the smallest and largest number, both tried: the best
         federation of any of these sizes is returned, with the best of each size, and the smallest of them whose loss is
         within `tolerance` of the best.
-    search : {"auto", "expand", "anneal", "exhaustive", "greedy", "descent"}
+    search : {"auto", "expand", "anneal", "temper", "model", "exhaustive", "greedy", "descent"}
         ``expand`` minimises the loss's linear-fractional part and polishes by swaps; ``anneal`` runs simulated
-        annealing (PCS, arXiv 2605.20975, algorithm 2); ``exhaustive`` evaluates every federation; ``greedy`` (forward
+        annealing (PCS, arXiv 2605.20975, algorithm 2), ``temper`` replica exchange; ``model`` anneals under a
+        second-order model of the loss, at nanoseconds a swap, and polishes by swaps; ``exhaustive`` evaluates every
+        federation; ``greedy`` (forward
         selection) and ``descent`` (steepest swaps from random federations) are baselines. ``auto`` is ``expand``.
     weights : LossWeights or None
         Weights of the loss, by default those of PCS.
@@ -76,13 +76,15 @@ def select(
         Bits of loss that a smaller federation may be worse; used with a range of sizes.
     denoise_method : {"auto", "none", "clip", "consistent", "shrink", "reference"}
         What is done to the noisy tables first; see `denoise`.
-    certificate : {"auto", "enumerate", "none"}
-        Whether to evaluate every federation after the search, to prove the optimum: ``auto`` does where there are at
-        most 3,000,000.
+    certificate : {"auto", "enumerate", "model", "none"}
+        What to do after the search to know how good its result is. ``enumerate`` evaluates every federation, which
+        proves the optimum. ``model`` goes through all of them under a second-order model of the loss, most by bounds,
+        and evaluates exactly those that the model puts within its error band of the best: strong evidence, no proof.
+        ``auto`` enumerates up to 3,000,000 federations, and else tries the model for about a second.
     schedule : Schedule or None
         Annealing only: temperatures; by default fitted to the pool. `GeometricSchedule` is the paper's.
     chains : int
-        Annealing only: independent chains.
+        Annealing only: independent chains; with ``temper`` one at each temperature, at least 2.
     initial : sequence of federations
         Annealing (one a chain) and descent only: members to start from, as names or pool rows.
     seed : int
@@ -128,8 +130,8 @@ def select(
     ruleset = resolve(constraints or Constraints(), pool)
     starts = [loss.rows(members) for members in initial]
     method: SearchMethod = "expand" if search == "auto" else search
-    if starts and method not in ("anneal", "descent"):
-        raise SelectionError(f"initial federations go with search anneal or descent, got {method}")
+    if starts and method not in ("anneal", "temper", "model", "descent"):
+        raise SelectionError(f"initial federations go with search anneal, temper, model or descent, got {method}")
 
     def effort(sizes_left: int) -> Effort:
         left = max(0.0, time_limit - (time.perf_counter() - started)) / sizes_left
@@ -157,7 +159,7 @@ def select(
         _selection(pool, best, ruleset, method, seed, runner_ups),
         evaluations=sum(outcome.found.evaluations for outcome in outcomes),
         search_seconds=sum(outcome.found.seconds for outcome in outcomes),
-        certificate_seconds=sum(outcome.proof.seconds for outcome in outcomes if outcome.proof),
+        certificate_seconds=sum(outcome.certificate_seconds for outcome in outcomes),
         wall_seconds=time.perf_counter() - started,
         stop_reason=_first_stop([outcome.stop_reason for outcome in outcomes]),
         sizes=sizes,
@@ -207,36 +209,22 @@ class _Outcome:
 
     task: Task
     found: Found
-    proof: Found | None
+    steps: tuple[Found, ...]
     members: tuple[int, ...]
     loss: float
     others: tuple[tuple[float, tuple[int, ...]], ...]
 
     @property
     def stop_reason(self) -> StopReason:
-        return self.found.stop_reason if self.proof is None else self.proof.stop_reason
+        return _first_stop([self.found.stop_reason, *(step.stop_reason for step in self.steps)])
+
+    @property
+    def certificate_seconds(self) -> float:
+        return sum(step.seconds for step in self.steps)
 
     @property
     def certificate(self) -> Certificate:
-        spent = self.proof.evaluations if self.proof else 0
-        kept = " that keep the constraints" if self.task.constrained else ""
-        complete = self.found if self.found.complete else self.proof
-        if complete is not None and complete.complete and self.task.loss.shift:
-            statement = f"all {complete.evaluations:,} federations of this size{kept} were evaluated, on rounded counts"
-            return Certificate("none", statement, spent)
-        if complete is not None and complete.complete:
-            if complete.evaluations == 1:
-                only = " that keeps the constraints" if self.task.constrained else ""
-                return Certificate("proof", f"it is the only federation of this size{only}", spent)
-            count = f"all {complete.evaluations:,} federations of this size{kept}"
-            statement = f"{count} were evaluated; none has a lower loss"
-            return Certificate("proof", statement, spent)
-        if self.members == self.found.certified and not self.task.loss.shift:
-            within = " and keeps the constraints" if self.task.constrained else ""
-            return Certificate(
-                "swap-optimal", f"no exchange of one member for one outsider lowers the loss{within}", spent
-            )
-        return Certificate("none", "nothing is proved about this federation", spent)
+        return describe(self.task, self.found, self.steps, self.members, self.loss)
 
     def size_result(self) -> SizeResult:
         clients = self.task.loss.clients
@@ -254,30 +242,28 @@ def _solve(
 ) -> _Outcome:
     if method == "exhaustive":
         found = methods.enumerate_all(task, effort())
-    elif method == "anneal":
-        found = methods.anneal(task, effort(), schedule=schedule, chains=chains, starts=starts)
+    elif method in _ANNEALING:
+        found = _ANNEALING[method](task, effort(), schedule=schedule, chains=chains, starts=starts)
     elif method == "descent":
         found = methods.descend(task, effort(), starts=starts)
     elif method == "greedy":
         found = methods.greedy(task, effort())
     else:
         found = methods.expand(task, effort())
-    proof = None
-    wanted = certificate == "enumerate" or (certificate == "auto" and task.subsets <= AFFORDABLE)
-    if wanted and method != "exhaustive" and found.stop_reason == "completed":
-        proof = methods.enumerate_all(task, effort())
+    steps = seek(task, found, certificate, effort)
     # All losses from one kernel, so that they compare; the same federation may come from search and proof.
-    seen = {rows for _, rows in found.best} | {rows for _, rows in (proof.best if proof else ())}
-    if found.certified:
-        seen.add(found.certified)
+    results = (found, *steps)
+    certified = [result.certified for result in reversed(results) if result.certified]
+    seen = {rows for result in results for _, rows in result.best} | set(certified)
     federations = sorted(seen)
     losses = task.loss.losses_of(federations)
     ranking = sorted(zip((float(value) for value in losses), federations, strict=True))
     # Of federations that tie within rounding, the one something is known about is the one to report.
-    tied = [entry for entry in ranking if entry[0] <= ranking[0][0] + _ROUNDING]
-    best = next((entry for entry in tied if entry[1] == found.certified), ranking[0])
+    tied = [entry for entry in ranking if entry[0] <= ranking[0][0] + ROUNDING]
+    known = next((rows for rows in certified if any(rows == entry[1] for entry in tied)), None)
+    best = next((entry for entry in tied if entry[1] == known), ranking[0])
     ranking.remove(best)
-    return _Outcome(task, found, proof, best[1], best[0], tuple(ranking))
+    return _Outcome(task, found, steps, best[1], best[0], tuple(ranking))
 
 
 def _selection(
@@ -299,7 +285,7 @@ def _selection(
         seed=seed,
         evaluations=outcome.found.evaluations,
         search_seconds=outcome.found.seconds,
-        certificate_seconds=outcome.proof.seconds if outcome.proof else 0.0,
+        certificate_seconds=outcome.certificate_seconds,
         wall_seconds=0.0,
         stop_reason=outcome.stop_reason,
         certificate=outcome.certificate,
