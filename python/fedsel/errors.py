@@ -41,5 +41,9 @@ class InfeasibleError(SelectionError):
     """No federation keeps all constraints."""
 
 
+class TrainingError(FedselError):
+    """A training run was asked for something it cannot do, or went wrong at a named client."""
+
+
 class MissingExtraError(FedselError):
     """An optional dependency is not installed; the message names the extra that brings it."""
