@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import fairlearn.metrics as fairlearn
 import numpy as np
 import pytest
+from sklearn import metrics as sklearn
 
 from fedsel.errors import TrainingError
 from fedsel.training.fairness import count_outcomes, measure
@@ -26,9 +28,6 @@ def metrics_of(target, predicted, group, *, groups=2, privileged=0):
 @pytest.mark.parametrize("groups", [2, 4])
 @pytest.mark.parametrize("seed", range(5))
 def test_equal_to_fairlearn_and_scikit_learn(seed, groups):
-    fairlearn = pytest.importorskip("fairlearn.metrics")
-    from sklearn import metrics as sklearn
-
     target, predicted, group, _ = made(seed, groups=groups)
     found = metrics_of(target, predicted, group, groups=groups)
     assert found.accuracy == pytest.approx(sklearn.accuracy_score(target, predicted))
