@@ -5,8 +5,6 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-import pickle
-import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -91,9 +89,7 @@ class Checkpoint:
             raise TrainingError(f"{path}: cannot be read: {error.strerror or error}") from None
         except TrainingError:
             raise
-        except (RuntimeError, EOFError, KeyError, TypeError, ValueError, AttributeError) as error:
-            raise TrainingError(f"{path}: is no checkpoint, or damaged: {_first_line(error)}") from None
-        except (pickle.UnpicklingError, zipfile.BadZipFile) as error:
+        except Exception as error:  # whatever bytes that are no checkpoint make of the reader
             raise TrainingError(f"{path}: is no checkpoint, or damaged: {_first_line(error)}") from None
         if checkpoint.key != key:
             raise TrainingError(f"{path}: belongs to a run with other data, members or settings")

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from fedsel.errors import TrainingError
+from fedsel.errors import DivergedError, TrainingError
 from fedsel.training.aggregators.fedavg import FedAvg
 from fedsel.training.aggregators.round import Round, Setup
 from fedsel.training.batches import Rows
@@ -179,8 +179,10 @@ class Simulation:
         Raises
         ------
         TrainingError
-            If a member is unknown or has no training rows, more clients shall take part than there are, an update is
-            not finite (the message names the client), or the checkpoint is damaged or of another run.
+            If a member is unknown or has no training rows, more clients shall take part than there are, or the
+            checkpoint is damaged or of another run.
+        DivergedError
+            If an update is not finite; the message names the client.
         """
         started = time.perf_counter()
         with torch_threads(self._threads), torch.no_grad():
@@ -269,7 +271,7 @@ class _Run:
             mean += shares[update.slots] @ update.delta.double()
         self._parameters = aggregator.step(round_, mean)
         if not bool(torch.isfinite(self._parameters).all()):
-            raise TrainingError(f"round {self.number}: the global model is not finite; lower the learning rates")
+            raise DivergedError(f"round {self.number}: the global model is not finite; lower the learning rates")
         if self.number % self._settings.evaluate_every == 0 or self.number == self._settings.rounds:
             self._evaluate()
 
@@ -277,7 +279,7 @@ class _Run:
         finite = torch.isfinite(delta).all(dim=1)
         if not bool(finite.all()):
             name = self._world.split.train.names[clients[int((~finite).int().argmax())]]
-            raise TrainingError(
+            raise DivergedError(
                 f"round {self.number}: client {name!r} diverged, its update is not finite; lower the learning rate, "
                 f"{self._settings.local.learning_rate:g}"
             )

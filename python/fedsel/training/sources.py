@@ -1,22 +1,158 @@
-"""Where the rows of a simulation come from: the embedded example, or files."""
+"""Where the rows and releases of a simulation come from: the embedded example, or files."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Protocol
 
 from fedsel.datasets.example import load_example
 from fedsel.encode import Codes, code_dtype, encode_file
 from fedsel.encode_clients import encode_clients
+from fedsel.errors import TrainingError
+from fedsel.pool import Pool
+from fedsel.privacy.client import release
+from fedsel.privacy.plan import NoisePlan
+from fedsel.tables import Workload, count
 from fedsel.training.data import ClientData, FederatedData
-from fedsel.training.splitting import stream_seed
+from fedsel.training.splitting import stream_seed, thin
 from fedsel.training.task import Task
+
+
+class Source(Protocol):
+    """Clients with rows, who can also release their tables.
+
+    Attributes
+    ----------
+    task : Task
+        What is learned.
+    description : str
+        Whose rows these are.
+    clients : tuple of str
+        All clients.
+    total : int
+        Rows of all clients together.
+    """
+
+    task: Task
+    description: str
+    clients: tuple[str, ...]
+    total: int
+
+    def rows(self, most: int | None, *, seed: int) -> FederatedData:
+        """Return rows of all clients, the same share of each client's, at most about this many in all."""
+
+    def pool(self, plan: NoisePlan, *, seed: int) -> Pool:
+        """Return releases of all clients' tables, counted from all their rows, with seeded noise."""
+
+
+class ExampleSource:
+    """The embedded example: rows are made from its exact tables, anew for every seed.
+
+    Parameters
+    ----------
+    name : str
+        Name of the example.
+    task : Task, optional
+        By default that of its schema.
+    """
+
+    def __init__(self, name: str = "acs-income", *, task: Task | None = None) -> None:
+        self._example = load_example(name)
+        self.task = Task.of(self._example.schema) if task is None else task
+        self.clients = self._example.clients
+        self.total = sum(map(self._example.records, self.clients))
+        self.description = (
+            f"made rows of the example {name}: they look like its {self.total:,} records, and none is one"
+        )
+
+    def rows(self, most: int | None, *, seed: int) -> FederatedData:
+        """Draw rows; see `fedsel.datasets.tree`."""
+        from fedsel.datasets.tree import fit_tree
+
+        share = _share(most, self.total)
+
+        def drawn(client: str) -> ClientData:
+            number = round(self._example.records(client) * share)
+            columns = fit_tree(self._example.marginals(client)).sample(number, seed=stream_seed(seed, "rows", client))
+            types = map(code_dtype, self._example.schema.domain)
+            small = tuple(column.astype(kind) for column, kind in zip(columns, types, strict=True))
+            return ClientData.of_codes(client, self.task, Codes(small, number, 0, (0,) * len(small)))
+
+        return FederatedData(map(drawn, self.clients))
+
+    def pool(self, plan: NoisePlan, *, seed: int) -> Pool:
+        """Add noise to the example's exact tables."""
+        return self._example.pool(plan, seed=seed)
+
+
+class FileSource:
+    """Encoded rows of files.
+
+    Parameters
+    ----------
+    task : Task
+        Without numeric inputs, which files' readers do not keep.
+    parts : iterable of tuple of str and Codes
+        Clients' names and batches of their rows.
+    description : str
+        Whose rows these are.
+
+    Raises
+    ------
+    TrainingError
+        If the task has numeric inputs.
+    """
+
+    def __init__(self, task: Task, parts: Iterable[tuple[str, Codes]], *, description: str) -> None:
+        if task.numeric:
+            raise TrainingError(f"rows of files hold categories only, not the numeric input {task.numeric[0].name}")
+        batches: dict[str, list[Codes]] = {}
+        for client, codes in parts:
+            batches.setdefault(client, []).append(codes)
+        self._codes = {name: Codes.join(batches[name]) for name in sorted(batches)}
+        self.task, self.description = task, description
+        self.clients = tuple(self._codes)
+        self.total = sum(codes.rows for codes in self._codes.values())
+
+    @classmethod
+    def of_column(
+        cls, task: Task, paths: Sequence[Path], client_column: str, *, delimiter: str | None = None
+    ) -> FileSource:
+        """Read files whose column names the client; raises as `fedsel.encode_clients.encode_clients` does."""
+        parts = (
+            part for path in paths for part in encode_clients(task.schema, path, client_column, delimiter=delimiter)
+        )
+        return cls(task, parts, description=f"rows of {', '.join(map(str, paths))}")
+
+    @classmethod
+    def of_files(cls, task: Task, files: Mapping[str, Path], *, delimiter: str | None = None) -> FileSource:
+        """Read a file per client, by client name; raises as `fedsel.encode.encode_file` does."""
+        parts = (
+            (name, codes)
+            for name, path in files.items()
+            for codes in encode_file(task.schema, path, delimiter=delimiter)
+        )
+        return cls(task, parts, description=f"rows of {len(files)} files")
+
+    def rows(self, most: int | None, *, seed: int) -> FederatedData:
+        """Draw a share of every client's rows."""
+        data = FederatedData(ClientData.of_codes(name, self.task, codes) for name, codes in self._codes.items())
+        return data if most is None else thin(data, most, seed=seed)
+
+    def pool(self, plan: NoisePlan, *, seed: int) -> Pool:
+        """Count all rows, and add noise."""
+        schema, workload = self.task.schema, Workload.pairs(self.task.schema)
+        return Pool.from_releases(
+            release(count(codes.columns, workload), schema, plan, client=name, seed=seed)
+            for name, codes in self._codes.items()
+        )
 
 
 def example_rows(
     name: str = "acs-income", *, clients: Sequence[str] | None = None, rows: int | None = None, seed: int = 0
 ) -> FederatedData:
-    """Draw made rows of an example's clients from their exact tables; see `fedsel.datasets.tree`.
+    """Draw made rows of an example; see `ExampleSource`.
 
     Parameters
     ----------
@@ -25,51 +161,15 @@ def example_rows(
     clients : sequence of str, optional
         Which clients; by default all.
     rows : int, optional
-        Most rows of all the example's clients together: every client gets the same share of its own number, which it
-        gets by default.
+        Most rows of all the example's clients together; by default as many as there are records.
     seed : int
         Seed of the draw.
     """
-    from fedsel.datasets.tree import fit_tree
-
-    example = load_example(name)
-    task = Task.of(example.schema)
-    total = sum(example.records(client) for client in example.clients)
-    share = 1.0 if rows is None else min(1.0, rows / total)
-
-    def drawn(client: str) -> ClientData:
-        count = round(example.records(client) * share)
-        columns = fit_tree(example.marginals(client)).sample(count, seed=stream_seed(seed, "rows", client))
-        types = map(code_dtype, example.schema.domain)
-        small = tuple(column.astype(kind) for column, kind in zip(columns, types, strict=True))
-        return ClientData.of_codes(client, task, Codes(small, count, 0, (0,) * len(small)))
-
-    return FederatedData(map(drawn, example.clients if clients is None else clients))
+    data = ExampleSource(name).rows(rows, seed=seed)
+    return data if clients is None else data.subset(list(clients))
 
 
-def file_rows(task: Task, path: Path, client_column: str, *, delimiter: str | None = None) -> FederatedData:
-    """Encode a file whose column names the client; raises as `fedsel.encode_clients` does.
-
-    Parameters
-    ----------
-    task : Task
-        Without numeric inputs.
-    path : Path
-        CSV or Parquet file.
-    client_column : str
-        Column with the client's name.
-    delimiter : str, optional
-        Separates CSV fields.
-    """
-    parts: dict[str, list[Codes]] = {}
-    for client, codes in encode_clients(task.schema, path, client_column, delimiter=delimiter):
-        parts.setdefault(client, []).append(codes)
-    return FederatedData(ClientData.of_codes(name, task, Codes.join(batches)) for name, batches in parts.items())
-
-
-def folder_rows(task: Task, files: Mapping[str, Path], *, delimiter: str | None = None) -> FederatedData:
-    """Encode one file per client, by client name; raises as `fedsel.encode_file` does."""
-    return FederatedData(
-        ClientData.of_codes(name, task, Codes.join(encode_file(task.schema, path, delimiter=delimiter)))
-        for name, path in files.items()
-    )
+def _share(most: int | None, total: int) -> float:
+    if most is not None and most < 1:
+        raise TrainingError(f"rows to keep must be at least 1, got {most}")
+    return 1.0 if most is None else min(1.0, most / total)

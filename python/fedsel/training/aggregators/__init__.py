@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import Any
 
 from fedsel.errors import TrainingError
@@ -26,7 +27,10 @@ def make_aggregator(name: str, **options: Any) -> FedAvg:
     """
     if name not in AGGREGATORS:
         raise TrainingError(f"aggregator must be one of {', '.join(AGGREGATORS)}, got {name!r}")
-    try:
-        return AGGREGATORS[name](**options)
-    except TypeError as error:
-        raise TrainingError(f"{name}: {error}") from None
+    known = {field.name: field.default for field in fields(AGGREGATORS[name])}
+    for option, value in options.items():
+        if option not in known:
+            raise TrainingError(f"{name} has no option {option!r}; it has {', '.join(known)}")
+        if isinstance(known[option], float) and not isinstance(value, int | float):
+            raise TrainingError(f"{name}: {option} must be a number, got {value!r}")
+    return AGGREGATORS[name](**options)

@@ -64,6 +64,8 @@ class FairFed(FedAvg):
             raise TrainingError(f"beta must be at least 0 and finite, got {self.beta}")
         if self.metric not in ("eod", "spd"):
             raise TrainingError(f"metric must be eod or spd, got {self.metric!r}")
+        if not hasattr(self.secure_sum, "total"):
+            raise TrainingError(f"secure_sum must be a SecureSum, got {self.secure_sum!r}")
         if not 0 <= self.eta <= 1:
             raise TrainingError(f"eta must be between 0 and 1, got {self.eta}")
 

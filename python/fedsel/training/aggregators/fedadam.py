@@ -40,7 +40,7 @@ class FedAdam(FedAvg):
     """
 
     name: ClassVar[str] = "fedadam"
-    optimisers: ClassVar[tuple[Optimiser, ...]] = ("sgd", "adam")
+    optimisers: ClassVar[tuple[Optimiser, ...]] = ("sgd",)
 
     server_rate: float = 0.01
     beta1: float = 0.9
