@@ -1,12 +1,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import astuple
 
-import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
 from conftest import require_extra
+from training_samples import made_data, made_task
 
 require_extra("torch", "train")
 
@@ -102,8 +103,6 @@ def test_tuning_effort_is_equal_and_the_best_rate_is_taken(comparison):
 
 
 def test_a_rate_that_diverges_loses():
-    from training_samples import made_client, made_data, made_task
-
     task = made_task(numeric=1)
     data = made_data([40, 40], task=task)
     world = Simulation(split(data, seed=0), Mlp(task, (4, 4)))
@@ -116,7 +115,6 @@ def test_a_rate_that_diverges_loses():
     lonely = Simulation(split(made_data([1, 40]), seed=0), Mlp(made_task(), ()))
     with pytest.raises(TrainingError, match="chosen on validation rows, and the members have none"):
         tune(lonely, ["c0"], ["fedavg"], RunSettings(1), optimiser="sgd")
-    assert made_client("x", 3).rows == 3
 
 
 def test_pairs():
@@ -173,7 +171,7 @@ def test_draws_are_averaged_within_a_repetition_by_size():
     )
     (line,) = summarise(found)
     expected = corrected_mean([0.3, 0.6], test_share=split_ratio())
-    assert line.metrics["eod"] == expected
+    assert astuple(line.metrics["eod"]) == pytest.approx(astuple(expected))
     assert line.signed_eod.mean == pytest.approx((-0.1 + 0.6) / 2)
     assert line.training_rows == 150
 
@@ -184,7 +182,8 @@ def test_tests_are_paired_by_repetition():
     third = [result(seed, "all", value) for seed, value in enumerate((0.9, 0.8, None))]
     tests = paired_tests(made([*fedsel, *other, *third]), metrics=("f1",))
     assert [test.choice for test in tests] == ["random", "all"]
-    assert tests[0].difference == corrected_mean([0.1, 0.8 - 0.75, 0.7 - 0.6], test_share=split_ratio())
+    expected = corrected_mean([0.1, 0.05, 0.1], test_share=split_ratio())
+    assert astuple(tests[0].difference) == pytest.approx(astuple(expected))
     assert tests[0].adjusted == pytest.approx(2 * tests[0].difference.p_value)
     assert tests[1].difference.count == 2
     assert tests[1].adjusted == 1.0
@@ -214,5 +213,4 @@ def test_curves_hold_every_line_and_the_stamp(comparison):
     image = curves(comparison.history).decode()
     assert image.startswith("<?xml")
     for text in ("non-private evaluation", "fedsel, fedavg", "random, fedavg", "all, scaffold", "|EOD|, all clients"):
-        assert f"<!-- {text}" in image or text in image
-    assert np.isfinite(len(image))
+        assert text in image  # in a comment beside its outlines
