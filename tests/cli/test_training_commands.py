@@ -104,6 +104,10 @@ def test_train_goes_on_from_a_checkpoint(tmp_path):
             "scaffold needs the local optimiser sgd",
         ),
         (("--members", "CT", "--schema", "s.toml"), "--example brings its own rows and schema; --schema cannot"),
+        (
+            ("--members", "CT", "--device", "warp"),
+            "device must be one that torch can use here, such as cpu, got 'warp'",
+        ),
         (("--members", "CT", "--learning-rate", "0"), "learning rate must be positive"),
     ],
 )

@@ -16,7 +16,7 @@ from fedsel.cli import training_options as options
 from fedsel.cli.progress import DelayedProgress
 from fedsel.cli.select_options import split_names
 from fedsel.errors import TrainingError
-from fedsel.training.extra import require_torch
+from fedsel.training.extra import check_device, require_torch
 
 _WHAT = "What is compared"
 _RELEASES = "Releases"
@@ -79,6 +79,8 @@ def compare_command(
         float, typer.Option(help="Privacy budget of each client's release, or inf.", rich_help_panel=_RELEASES)
     ] = 1.0,
     delta: Annotated[float, typer.Option(help="Its delta.", rich_help_panel=_RELEASES)] = 1e-5,
+    memory_mb: options.Memory = 16,
+    device: options.Device = "cpu",
     seed: Annotated[int, typer.Option(min=0, help="First seed; repetitions count up from it.")] = 0,
     out: Annotated[
         Path | None,
@@ -113,6 +115,7 @@ def compare_command(
     from fedsel.training.simulation import RunSettings
 
     started = time.perf_counter()
+    check_device(device)
     chosen = split_names(choices) or tuple(CHOICES)
     methods = split_names(aggregators)
     if not methods:
@@ -131,6 +134,8 @@ def compare_command(
         optimiser=optimiser,
         rates=_parse_rates(learning_rates),
         hidden=options.parse_hidden(hidden),
+        memory_mb=memory_mb,
+        device=device,
     )
     if out is not None and not force:
         for name in _FILES:

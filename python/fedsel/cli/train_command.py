@@ -16,7 +16,7 @@ from fedsel.cli import training_options as options
 from fedsel.cli.progress import DelayedProgress
 from fedsel.cli.text_table import text_table
 from fedsel.errors import TrainingError
-from fedsel.training.extra import require_torch
+from fedsel.training.extra import check_device, require_torch
 
 if TYPE_CHECKING:
     from fedsel.training.simulation import TrainingResult
@@ -97,6 +97,7 @@ def train_command(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.", rich_help_panel=_OUTPUT)] = False,
     force: options.Force = False,
     memory_mb: options.Memory = 16,
+    device: options.Device = "cpu",
     seed: Annotated[int, typer.Option(min=0, help="Seed of rows, split, model and batches.")] = 0,
 ) -> None:
     """Train a federation in simulation, and test it on the members' and on all clients' rows (extra train).
@@ -115,6 +116,7 @@ def train_command(
     from fedsel.training.simulation import RunSettings, Simulation
     from fedsel.training.splitting import split
 
+    check_device(device)
     names = read_members(members)
     method = make_aggregator(aggregator, **_parse_options(option or ()))
     local = optimiser or method.optimisers[0]
@@ -135,7 +137,7 @@ def train_command(
         privileged=privileged,
     )
     table = source.rows(rows or None, seed=seed)
-    simulation = Simulation(split(table, seed=seed), Mlp(source.task, widths), memory_mb=memory_mb)
+    simulation = Simulation(split(table, seed=seed), Mlp(source.task, widths, device=device), memory_mb=memory_mb)
     with DelayedProgress("training") as progress:
         result = simulation.run(names, method, settings, checkpoint=checkpoint, progress=progress)
     about = {

@@ -61,6 +61,10 @@ class ComparisonSettings:
         Learning rates to try; empty for the default ones.
     hidden : tuple of int
         Hidden widths of the model.
+    memory_mb : int
+        As in `Simulation`.
+    device : str
+        Where to train.
 
     Raises
     ------
@@ -79,6 +83,8 @@ class ComparisonSettings:
     optimiser: Optimiser = "adam"
     rates: tuple[float, ...] = ()
     hidden: tuple[int, ...] = MLP_HIDDEN
+    memory_mb: int = 16
+    device: str = "cpu"
 
     def __post_init__(self) -> None:
         if not self.pairs:
@@ -251,4 +257,5 @@ class _World:
         self.thinning = f"{kept:,} of {source.total:,} rows, {share}"
         self.pool = source.pool(plan, seed=seed).subset(names)
         self.split = split(data.subset(names), seed=seed)
-        self.simulation = Simulation(self.split, Mlp(source.task, settings.hidden))
+        model = Mlp(source.task, settings.hidden, device=settings.device)
+        self.simulation = Simulation(self.split, model, memory_mb=settings.memory_mb)

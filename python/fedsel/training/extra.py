@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from fedsel.errors import MissingExtraError
+from fedsel.errors import MissingExtraError, TrainingError
 
 
 def require_torch() -> None:
@@ -20,6 +20,30 @@ def require_torch() -> None:
         import torch  # noqa: F401
     except ImportError as error:
         raise MissingExtraError(f"this needs torch: pip install 'fedsel[train]' ({error})") from None
+
+
+def check_device(name: str) -> None:
+    """Refuse a device that torch does not have here.
+
+    Parameters
+    ----------
+    name : str
+        Such as ``cpu`` or ``cuda:0``.
+
+    Raises
+    ------
+    TrainingError
+        If a tensor cannot be put there.
+    """
+    import torch
+
+    try:
+        torch.zeros(1, device=name).item()
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise TrainingError(
+            f"device must be one that torch can use here, such as cpu, got {name!r}: {reason}"
+        ) from None
 
 
 @contextmanager
