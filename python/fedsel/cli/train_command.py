@@ -209,7 +209,7 @@ def _to_json(result: TrainingResult, about: dict[str, Any]) -> str:
 
 def _to_text(result: TrainingResult, settings: Any, about: dict[str, Any], sensitive: str) -> str:
     from fedsel.training.fairness import METRIC_NAMES
-    from fedsel.training.stamp import EXPLANATION
+    from fedsel.training.stamp import EXPLANATION, STAMP
 
     local = settings.local
     populations = list(result.test)
@@ -243,10 +243,14 @@ def _to_text(result: TrainingResult, settings: Any, about: dict[str, Any], sensi
     ]
     return "\n".join(
         [
+            STAMP.upper(),
+            "",
             *[f"{label:<10}  {fact}" for label, fact in facts],
             "",
+            f"[{STAMP}]",
             text_table(("metric", *(f"{name}' test rows" for name in populations)), metrics, right=(1, 2)),
             "",
+            f"[{STAMP}]",
             text_table(
                 ("test rows of", sensitive, "rows", "accuracy", "TPR", "FPR", "selected"), groups, right=(2, 3, 4, 5, 6)
             ),

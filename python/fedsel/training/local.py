@@ -104,7 +104,8 @@ class LocalTrainer:
     rows : Rows
         Training rows of all clients.
     memory : int
-        Bytes that clients in training may take together, besides the rows: fewer clients train side by side if need be.
+        Bytes that clients in training may take together, besides the rows: fewer clients train side by side if need be,
+        one at least.
     """
 
     def __init__(self, model: StackedModel, rows: Rows, *, memory: int) -> None:

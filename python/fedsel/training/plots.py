@@ -44,6 +44,7 @@ def curves(history: Sequence[Mapping[str, Any]]) -> bytes:
         An SVG image, titled as a non-private evaluation.
     """
     from matplotlib.figure import Figure
+    from matplotlib.ticker import MaxNLocator
 
     figure = Figure(figsize=(12, 8), layout="constrained")
     axes = figure.subplots(len(_METRICS), 2, sharex=True, sharey="row")
@@ -58,6 +59,7 @@ def curves(history: Sequence[Mapping[str, Any]]) -> bytes:
             axis.grid(alpha=0.3)
     for axis in axes[-1]:
         axis.set_xlabel("round")
+        axis.xaxis.set_major_locator(MaxNLocator(integer=True))
     figure.suptitle(f"Test rows, mean over repetitions: {STAMP}")
     handles, labels = axes[0][0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=4, fontsize="small")

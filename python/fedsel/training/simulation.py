@@ -122,7 +122,8 @@ class Simulation:
     model : StackedModel
         The model.
     memory_mb : int
-        Mebibytes that clients in training may take together, besides the rows and what the aggregator keeps.
+        Mebibytes that clients in training may take together, besides the rows and what the aggregator keeps: fewer
+        train side by side if need be, one at least.
     threads : int
         Threads of torch. One is best for small models: two can be many times slower.
 
