@@ -66,6 +66,10 @@ def test_train_on_files_of_clients_with_any_aggregator(tmp_path):
             "--force", "--privileged", "female",
         )  # fmt: skip
         assert option in text
+    text = run("train", *arguments, "--rounds", 2, "--numeric", "AGEP:45:15", "--numeric", "WKHP:40:12")
+    assert text != run("train", *arguments, "--rounds", 2)
+    with pytest.raises(TrainingError, match="--numeric must have the form NAME:CENTRE:SCALE, got 'AGEP:45'"):
+        run("train", *arguments, "--numeric", "AGEP:45")
     table = pq.read_table(history)
     assert table.num_rows == 6
     about = json.loads(table.schema.metadata[b"fedsel"])
@@ -108,6 +112,7 @@ def test_train_goes_on_from_a_checkpoint(tmp_path):
             ("--members", "CT", "--device", "warp"),
             "device must be one that torch can use here, such as cpu, got 'warp'",
         ),
+        (("--members", "CT", "--numeric", "AGEP:40:15"), "--example brings its own rows and schema; --numeric cannot"),
         (("--members", "CT", "--learning-rate", "0"), "learning rate must be positive"),
     ],
 )

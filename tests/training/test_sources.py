@@ -1,6 +1,10 @@
 from __future__ import annotations
 
+import io
+
 import numpy as np
+import pyarrow.csv as pacsv
+import pyarrow.parquet as pq
 import pytest
 
 from fedsel.datasets.example import load_example
@@ -9,7 +13,7 @@ from fedsel.errors import DataError, TrainingError
 from fedsel.privacy.calibration import plan_noise
 from fedsel.tables import Workload, count
 from fedsel.training.sources import ExampleSource, FileSource
-from fedsel.training.task import Task
+from fedsel.training.task import NumericInput, Task
 from training_samples import made_schema, made_task
 
 ROWS = "place,colour,size,sex,outcome\n" + "".join(
@@ -79,13 +83,53 @@ def test_what_does_not_fit_the_schema_is_refused(tmp_path):
         FileSource.of_column(made_task(), [tmp_path / "all.csv"], "place")
 
 
-def test_numbers_do_not_come_from_files():
-    with pytest.raises(TrainingError, match="hold categories only, not the numeric input x0"):
-        FileSource(made_task(numeric=1), [], description="")
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_numbers_come_with_their_rows(tmp_path, ending):
+    header, *lines = ROWS.splitlines()
+    with_age = "\n".join([f"{header},age", *(f"{line},{20 + i}" for i, line in enumerate(lines))])
+    table = pacsv.read_csv(io.BytesIO(with_age.encode()))
+
+    def write(part, name):
+        write_table = pq.write_table if ending == "parquet" else pacsv.write_csv
+        write_table(part, tmp_path / f"{name}.{ending}")
+        return tmp_path / f"{name}.{ending}"
+
+    task = Task.of(made_schema(), numeric=[NumericInput("age", centre=20, scale=10)])
+    one = FileSource.of_column(task, [write(table, "all")], "place")
+    places = np.array(table["place"].to_pylist())
+    own = {name: write(table.filter(places == name), name) for name in ("north", "south")}
+    two = FileSource.of_files(task, own)
+    for source in (one, two):
+        for name in ("north", "south"):
+            client = source.rows(None, seed=0)[name]
+            rows = np.flatnonzero(places == name)
+            assert client.numeric[:, 0] == pytest.approx(rows / 10)
+            assert client.target.tolist() == (rows % 4 == 0).tolist()
+            assert client.codes[:, 1].tolist() == (rows % 2).tolist()
+    assert np.array_equal(
+        one.pool(plan_noise(6, epsilon=1.0), seed=0).counts, two.pool(plan_noise(6, epsilon=1.0), seed=0).counts
+    )
+
+
+def test_a_number_that_is_none_is_refused_by_name(tmp_path):
+    header, *lines = ROWS.splitlines()
+    task = Task.of(made_schema(), numeric=[NumericInput("age", centre=0, scale=1)])
+    for value, message in (
+        ("old", "client 'south': age must hold numbers"),
+        ("", "client 'south': row 1: age must be"),
+    ):
+        text = "\n".join([f"{header},age", *(f"{line},{value if i == 0 else 1}" for i, line in enumerate(lines))])
+        (tmp_path / "all.csv").write_text(text)
+        with pytest.raises(TrainingError, match=message):
+            FileSource.of_column(task, [tmp_path / "all.csv"], "place")
+    (tmp_path / "south.csv").write_text(header + "\n")
+    with pytest.raises(DataError, match=r"south\.csv: (no column age|holds a header but no rows)"):
+        FileSource.of_files(task, {"south": tmp_path / "south.csv"})
 
 
 def test_rows_of_a_client_join():
     task = Task.of(made_schema())
     part = Codes(tuple(np.zeros(3, dtype=np.uint8) for _ in range(4)), 3, 0, (0,) * 4)
-    source = FileSource(task, [("b", part), ("a", part), ("b", part)], description="made")
+    none = np.empty((3, 0))
+    source = FileSource(task, [("b", part, none), ("a", part, none), ("b", part, none)], description="made")
     assert source.rows(None, seed=0).rows.tolist() == [3, 6]

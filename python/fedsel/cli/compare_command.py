@@ -35,6 +35,7 @@ def compare_command(
     rows: options.MostRows = 120_000,
     sensitive: options.Sensitive = None,
     privileged: options.Privileged = None,
+    numeric: options.Numeric = None,
     choices: Annotated[
         str | None,
         typer.Option(
@@ -149,6 +150,7 @@ def compare_command(
         delimiter=delimiter,
         sensitive=sensitive,
         privileged=privileged,
+        numeric=numeric,
     )
     plan = plan_noise(len(Workload.pairs(source.task.schema).sets), epsilon=epsilon, delta=delta)
     if out is not None:

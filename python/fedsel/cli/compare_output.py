@@ -80,7 +80,8 @@ def _tuning(comparison: Comparison) -> str:
     efforts = {len(tuned.tried) for tuned in comparison.tuned.values()}
     effort = "/".join(map(str, sorted(efforts)))
     table = text_table(("aggregator", "local", "learning rate: validation loss", "taken"), rows)
-    return f"tuning: {effort} trainings each, on one random federation ({', '.join(comparison.tuned_on)}) [{STAMP}]\n\n{table}"
+    members = ", ".join(comparison.tuned_on)
+    return f"tuning: {effort} trainings each, on one random federation ({members}) [{STAMP}]\n\n{table}"
 
 
 def _edge(tuned: Tuned) -> str:

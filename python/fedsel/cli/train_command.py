@@ -42,6 +42,7 @@ def train_command(
     rows: options.MostRows = 120_000,
     sensitive: options.Sensitive = None,
     privileged: options.Privileged = None,
+    numeric: options.Numeric = None,
     aggregator: Annotated[
         str, typer.Option(help="fedavg, fedprox, scaffold, fedadam or fairfed.", rich_help_panel=_METHOD)
     ] = "fedavg",
@@ -135,6 +136,7 @@ def train_command(
         delimiter=delimiter,
         sensitive=sensitive,
         privileged=privileged,
+        numeric=numeric,
     )
     table = source.rows(rows or None, seed=seed)
     simulation = Simulation(split(table, seed=seed), Mlp(source.task, widths, device=device), memory_mb=memory_mb)

@@ -12,6 +12,7 @@ from fedsel.errors import TrainingError
 
 if TYPE_CHECKING:
     from fedsel.training.sources import Source
+    from fedsel.training.task import NumericInput
 
 OptimiserName = Literal["adam", "sgd"]
 
@@ -70,6 +71,15 @@ Privileged = Annotated[
         show_default=False,
     ),
 ]
+Numeric = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME:CENTRE:SCALE",
+        help="A column of numbers as one more input, (value - CENTRE) / SCALE by public constants; may be repeated.",
+        rich_help_panel=_ROWS,
+        show_default=False,
+    ),
+]
 Hidden = Annotated[
     str,
     typer.Option(help="Hidden widths, separated by commas; 'none' is logistic regression.", rich_help_panel=_MODEL),
@@ -103,6 +113,7 @@ def open_source(
     delimiter: str | None,
     sensitive: str | None,
     privileged: str | None,
+    numeric: Sequence[str] | None,
 ) -> Source:
     """Return where rows come from.
 
@@ -125,6 +136,7 @@ def open_source(
                 ("--schema", schema),
                 ("--client-column", client_column),
                 ("--delimiter", delimiter),
+                ("--numeric", numeric),
             )
             if value
         ]
@@ -135,10 +147,22 @@ def open_source(
         )
     if not data or schema is None:
         raise TrainingError("give data files and --schema, or --example")
-    task = Task.of(Schema.from_toml(schema), sensitive=sensitive, privileged=privileged)
+    numbers = [_parse_numeric(text) for text in numeric or ()]
+    task = Task.of(Schema.from_toml(schema), sensitive=sensitive, privileged=privileged, numeric=numbers)
     if client_column is not None:
         return FileSource.of_column(task, data, client_column, delimiter=delimiter)
     return FileSource.of_files(task, files_by_client(data), delimiter=delimiter)
+
+
+def _parse_numeric(text: str) -> NumericInput:
+    from fedsel.training.task import NumericInput
+
+    name, *constants = text.rsplit(":", 2)
+    try:
+        centre, scale = map(float, constants)
+    except ValueError:
+        raise TrainingError(f"--numeric must have the form NAME:CENTRE:SCALE, got {text!r}") from None
+    return NumericInput(name.strip(), centre, scale)
 
 
 def parse_hidden(text: str) -> tuple[int, ...]:

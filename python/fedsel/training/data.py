@@ -136,21 +136,7 @@ class ClientData:
             If a number is missing, or rows were dropped and there are numeric inputs, which would lose their rows.
         """
         codes = encode(task.schema, data, source=f"client {name!r}")
-        if not task.numeric:
-            return cls.of_codes(name, task, codes)
-        if codes.dropped:
-            raise TrainingError(
-                f"client {name!r}: numeric inputs need rows without missing values, {codes.dropped} rows have some"
-            )
-        columns = []
-        for number in task.numeric:
-            if number.name not in data:
-                raise TrainingError(f"client {name!r}: no column {number.name}")
-            try:
-                columns.append(np.asarray(data[number.name], dtype=np.float64))
-            except (TypeError, ValueError) as error:
-                raise TrainingError(f"client {name!r}: {number.name} must hold numbers: {error}") from None
-        return cls.of_codes(name, task, codes, np.stack(columns, axis=1))
+        return cls.of_codes(name, task, codes, raw_numbers(name, task, data, codes))
 
     @property
     def rows(self) -> int:
@@ -162,6 +148,43 @@ class ClientData:
         return ClientData(
             self.name, self.task, self.codes[rows], self.numeric[rows], self.target[rows], self.group[rows]
         )
+
+
+def raw_numbers(name: str, task: Task, data: Any, codes: Codes) -> npt.NDArray[np.float64]:
+    """Return the columns of a task's numeric inputs, (rows, numeric inputs).
+
+    Parameters
+    ----------
+    name : str
+        Client name, for messages.
+    task : Task
+        Its numeric inputs are columns of their names.
+    data : DataFrame or mapping of names to arrays
+        Raw rows.
+    codes : Codes
+        The same rows, encoded.
+
+    Raises
+    ------
+    TrainingError
+        If a column is missing or holds no numbers, or the schema dropped rows that the numbers still have.
+    """
+    if task.numeric and codes.dropped:
+        raise TrainingError(
+            f"client {name!r}: numeric inputs need rows without missing values, {codes.dropped} rows have some"
+        )
+    columns = np.empty((codes.rows, len(task.numeric)))
+    for position, number in enumerate(task.numeric):
+        if number.name not in data:
+            raise TrainingError(f"client {name!r}: no column {number.name}")
+        column = data[number.name]
+        try:
+            # Columns of CSV files come as arrow text.
+            columns[:, position] = column.cast("float64") if hasattr(column, "cast") else column
+        except (TypeError, ValueError) as error:
+            reason = str(error).splitlines()[0]
+            raise TrainingError(f"client {name!r}: {number.name} must hold numbers: {reason}") from None
+    return columns
 
 
 class FederatedData:

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
+import numpy as np
+import numpy.typing as npt
+
 from fedsel.datasets.example import load_example
-from fedsel.encode import Codes, code_dtype, encode_file
-from fedsel.encode_clients import encode_clients
-from fedsel.errors import TrainingError
+from fedsel.encode import Codes, code_dtype, encode, positions
+from fedsel.encode_clients import client_columns, encode_clients
+from fedsel.errors import DataError, TrainingError
 from fedsel.pool import Pool
 from fedsel.privacy.client import release
 from fedsel.privacy.plan import NoisePlan
+from fedsel.readers import read_batches
 from fedsel.tables import Workload, count
-from fedsel.training.data import ClientData, FederatedData
+from fedsel.training.data import ClientData, FederatedData, raw_numbers
 from fedsel.training.splitting import stream_seed, thin
 from fedsel.training.task import Task
 
@@ -86,59 +90,80 @@ class ExampleSource:
         return self._example.pool(plan, seed=seed)
 
 
+Part = tuple[str, Codes, npt.NDArray[np.float64]]
+"""A client's name, a batch of its rows encoded, and their raw numbers, (rows, numeric inputs)."""
+
+
 class FileSource:
     """Encoded rows of files.
 
     Parameters
     ----------
     task : Task
-        Without numeric inputs, which files' readers do not keep.
-    parts : iterable of tuple of str and Codes
-        Clients' names and batches of their rows.
+        What the rows mean.
+    parts : iterable of Part
+        Batches of all clients' rows.
     description : str
         Whose rows these are.
-
-    Raises
-    ------
-    TrainingError
-        If the task has numeric inputs.
     """
 
-    def __init__(self, task: Task, parts: Iterable[tuple[str, Codes]], *, description: str) -> None:
-        if task.numeric:
-            raise TrainingError(f"rows of files hold categories only, not the numeric input {task.numeric[0].name}")
-        batches: dict[str, list[Codes]] = {}
-        for client, codes in parts:
-            batches.setdefault(client, []).append(codes)
-        self._codes = {name: Codes.join(batches[name]) for name in sorted(batches)}
+    def __init__(self, task: Task, parts: Iterable[Part], *, description: str) -> None:
+        batches: dict[str, list[tuple[Codes, npt.NDArray[np.float64]]]] = {}
+        for client, codes, numbers in parts:
+            batches.setdefault(client, []).append((codes, numbers))
+        self._codes = {name: Codes.join(codes for codes, _ in batches[name]) for name in sorted(batches)}
+        self._data = FederatedData(
+            ClientData.of_codes(name, task, codes, np.concatenate([numbers for _, numbers in batches[name]]))
+            for name, codes in self._codes.items()
+        )
         self.task, self.description = task, description
-        self.clients = tuple(self._codes)
-        self.total = sum(codes.rows for codes in self._codes.values())
+        self.clients = self._data.names
+        self.total = int(self._data.rows.sum())
 
     @classmethod
     def of_column(
         cls, task: Task, paths: Sequence[Path], client_column: str, *, delimiter: str | None = None
     ) -> FileSource:
         """Read files whose column names the client; raises as `fedsel.encode_clients.encode_clients` does."""
-        parts = (
-            part for path in paths for part in encode_clients(task.schema, path, client_column, delimiter=delimiter)
-        )
-        return cls(task, parts, description=f"rows of {', '.join(map(str, paths))}")
+
+        def parts() -> Iterator[Part]:
+            for path in paths:
+                if task.numeric:
+                    names = _columns(task)
+                    for client, raw in client_columns(path, client_column, names, delimiter=delimiter):
+                        codes = encode(task.schema, raw, source=f"{path}: some rows of client {client!r}")
+                        yield client, codes, raw_numbers(client, task, raw, codes)
+                else:
+                    for client, codes in encode_clients(task.schema, path, client_column, delimiter=delimiter):
+                        yield client, codes, np.empty((codes.rows, 0))
+
+        return cls(task, parts(), description=f"rows of {', '.join(map(str, paths))}")
 
     @classmethod
     def of_files(cls, task: Task, files: Mapping[str, Path], *, delimiter: str | None = None) -> FileSource:
         """Read a file per client, by client name; raises as `fedsel.encode.encode_file` does."""
-        parts = (
-            (name, codes)
-            for name, path in files.items()
-            for codes in encode_file(task.schema, path, delimiter=delimiter)
-        )
-        return cls(task, parts, description=f"rows of {len(files)} files")
+
+        def parts() -> Iterator[Part]:
+            names = _columns(task)
+            for client, path in files.items():
+                first_row = 1
+
+                def find(columns: Sequence[str], source: str = str(path)) -> list[int]:
+                    return positions(columns, names, source)
+
+                for columns in read_batches(path, find, delimiter=delimiter):
+                    raw = dict(zip(names, columns, strict=True))
+                    codes = encode(task.schema, raw, source=str(path), first_row=first_row)
+                    yield client, codes, raw_numbers(client, task, raw, codes)
+                    first_row += len(columns[0])
+                if first_row == 1:
+                    raise DataError(f"{path}: holds a header but no rows")
+
+        return cls(task, parts(), description=f"rows of {len(files)} files")
 
     def rows(self, most: int | None, *, seed: int) -> FederatedData:
         """Draw a share of every client's rows."""
-        data = FederatedData(ClientData.of_codes(name, self.task, codes) for name, codes in self._codes.items())
-        return data if most is None else thin(data, most, seed=seed)
+        return self._data if most is None else thin(self._data, most, seed=seed)
 
     def pool(self, plan: NoisePlan, *, seed: int) -> Pool:
         """Count all rows, and add noise."""
@@ -147,6 +172,11 @@ class FileSource:
             release(count(codes.columns, workload), schema, plan, client=name, seed=seed)
             for name, codes in self._codes.items()
         )
+
+
+def _columns(task: Task) -> tuple[str, ...]:
+    """Columns to read: those of the schema, and numbers that are not among them."""
+    return tuple(dict.fromkeys((*task.schema.names, *(number.name for number in task.numeric))))
 
 
 def example_rows(
