@@ -66,8 +66,10 @@ def test_train_on_files_of_clients_with_any_aggregator(tmp_path):
             "--force", "--privileged", "female",
         )  # fmt: skip
         assert option in text
-    text = run("train", *arguments, "--rounds", 2, "--numeric", "AGEP:45:15", "--numeric", "WKHP:40:12")
-    assert text != run("train", *arguments, "--rounds", 2)
+    common = (*arguments, "--rounds", 2, "--json")
+    plain = json.loads(run("train", *common))
+    numbers = json.loads(run("train", *common, "--numeric", "AGEP:45:15", "--numeric", "WKHP:40:12"))
+    assert numbers["loss"] != plain["loss"]
     with pytest.raises(TrainingError, match="--numeric must have the form NAME:CENTRE:SCALE, got 'AGEP:45'"):
         run("train", *arguments, "--numeric", "AGEP:45")
     table = pq.read_table(history)

@@ -202,6 +202,10 @@ def _to_json(result: TrainingResult, about: dict[str, Any]) -> str:
         "round": result.round,
         "rounds": result.rounds,
         "stop_reason": result.stop_reason,
+        "loss": [
+            {name: row[name] for name in ("round", "part", "population", "loss")}
+            for row in result.history[-3:]  # of the last evaluation
+        ],
         "test": {population: asdict(metrics) for population, metrics in result.test.items()},
         "notes": result.notes,
         "seconds": result.seconds,
