@@ -66,7 +66,7 @@ def compare_command(
         str | None,
         typer.Option(
             help="Step sizes that every aggregator tries, separated by commas. "
-            "(default: 0.0001, 0.0003, 0.001, 0.003 for adam, 0.01, 0.03, 0.1, 0.3 for sgd)",
+            "(default: 0.0001, 0.0003, 0.001, 0.003, 0.01 for adam, 0.01, 0.03, 0.1, 0.3, 1 for sgd)",
             rich_help_panel=_WHAT,
             show_default=False,
         ),

@@ -11,7 +11,7 @@ from fedsel.training.local import LocalSettings
 from fedsel.training.optimisers import Optimiser
 from fedsel.training.simulation import MEMBERS, VALIDATION, RunSettings, Simulation
 
-RATES: dict[Optimiser, tuple[float, ...]] = {"adam": (1e-4, 3e-4, 1e-3, 3e-3), "sgd": (0.01, 0.03, 0.1, 0.3)}
+RATES: dict[Optimiser, tuple[float, ...]] = {"adam": (1e-4, 3e-4, 1e-3, 3e-3, 1e-2), "sgd": (0.01, 0.03, 0.1, 0.3, 1.0)}
 """Learning rates tried."""
 
 
