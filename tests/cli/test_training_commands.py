@@ -199,7 +199,10 @@ def test_compare_works_on_a_file_with_a_client_column(tmp_path):
     [
         (("-k", 50), "k must be between 1 and 34, the candidates of a repetition, got 50"),
         (("-k", 2, "--choices", "best"), r"choice must be one of fedsel.*got 'best'"),
-        (("-k", 2, "--aggregators", ""), "--aggregators needs at least one name"),
+        (
+            ("-k", 2, "--choices", "fedsel,all", "--aggregators", "fedavg,fairfed"),
+            "fairfed would train random federations: add random to --choices, or use --full",
+        ),
         (("-k", 2, "--learning-rates", "fast"), "--learning-rates must be positive numbers"),
         (("-k", 2, "--candidates", 0), "share of candidates must be above 0"),
     ],

@@ -52,6 +52,8 @@ def test_thinning_keeps_proportions():
     assert thinned.rows.tolist() == [30, 10]
     assert len(set(numbers(thinned["a"]))) == 30
     assert thin(data, 400, seed=0) is data
+    small = FederatedData([numbered("a", 1000), numbered("b", 3), numbered("c", 0)])
+    assert thin(small, 10, seed=0).rows.tolist() == [10, 1, 0]
 
 
 @pytest.mark.parametrize(

@@ -45,9 +45,14 @@ def compare_command(
         ),
     ] = None,
     aggregators: Annotated[
-        str,
-        typer.Option(help="The first trains every choice; the others train random federations.", rich_help_panel=_WHAT),
-    ] = "fedavg,fedprox,scaffold,fedadam,fairfed",
+        str | None,
+        typer.Option(
+            help="The first trains every choice; the others train random federations. "
+            "(default: fedavg, fedprox, scaffold, fedadam, fairfed)",
+            rich_help_panel=_WHAT,
+            show_default=False,
+        ),
+    ] = None,
     full: Annotated[
         bool, typer.Option("--full", help="Train every choice with every aggregator.", rich_help_panel=_WHAT)
     ] = False,
@@ -108,6 +113,7 @@ def compare_command(
     from fedsel.cli.compare_output import to_text
     from fedsel.privacy.calibration import plan_noise
     from fedsel.tables import Workload
+    from fedsel.training.aggregators import AGGREGATORS
     from fedsel.training.choices import CHOICES
     from fedsel.training.comparison import ComparisonSettings, all_pairs, claim_pairs, compare
     from fedsel.training.local import LocalSettings
@@ -117,10 +123,11 @@ def compare_command(
 
     started = time.perf_counter()
     check_device(device)
-    chosen = split_names(choices) or tuple(CHOICES)
-    methods = split_names(aggregators)
-    if not methods:
-        raise TrainingError("--aggregators needs at least one name, got none")
+    chosen = tuple(dict.fromkeys(split_names(choices))) or tuple(CHOICES)
+    crossed = full or "random" in chosen
+    methods = tuple(dict.fromkeys(split_names(aggregators))) or (tuple(AGGREGATORS) if crossed else ("fedavg",))
+    if len(methods) > 1 and not crossed:
+        raise TrainingError(f"{methods[1]} would train random federations: add random to --choices, or use --full")
     settings = ComparisonSettings(
         k=k,
         pairs=(all_pairs if full else claim_pairs)(chosen, methods),

@@ -77,7 +77,7 @@ class ExampleSource:
         share = _share(most, self.total)
 
         def drawn(client: str) -> ClientData:
-            number = round(self._example.records(client) * share)
+            number = max(1, round(self._example.records(client) * share))
             columns = fit_tree(self._example.marginals(client)).sample(number, seed=stream_seed(seed, "rows", client))
             types = map(code_dtype, self._example.schema.domain)
             small = tuple(column.astype(kind) for column, kind in zip(columns, types, strict=True))

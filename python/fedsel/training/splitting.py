@@ -36,7 +36,8 @@ def thin(data: FederatedData, rows: int, *, seed: int) -> FederatedData:
     data : FederatedData
         All rows.
     rows : int
-        Most rows of all clients together, up to rounding; nothing happens where there are no more.
+        Most rows of all clients together, up to rounding; nothing happens where there are no more. A client with any
+        row keeps at least one.
     seed : int
         Seed of the draw; each client's draw depends on its name, not on the others.
 
@@ -54,7 +55,7 @@ def thin(data: FederatedData, rows: int, *, seed: int) -> FederatedData:
 
     def thinned(client: ClientData) -> ClientData:
         rng = np.random.default_rng(stream_seed(seed, "thin", client.name))
-        kept = rng.permutation(client.rows)[: round(client.rows * share)]
+        kept = rng.permutation(client.rows)[: max(1, round(client.rows * share))]
         return client.take(np.sort(kept))
 
     return FederatedData(map(thinned, data.clients))
