@@ -127,6 +127,12 @@ def test_unknown_and_repeated_clients_are_refused():
         FederatedData([])
 
 
+def test_frames_become_clients():
+    data = FederatedData.of_frames(made_task(), {"south": frame(), "north": frame().iloc[:1]})
+    assert data.names == ("north", "south")
+    assert data.rows.tolist() == [1, 2]
+
+
 def test_encoded_rows_keep_their_order():
     codes = encode(made_schema(), frame())
     assert ClientData.of_codes("north", made_task(), codes).target.tolist() == [True, False]
