@@ -13,7 +13,7 @@ import pytest
 
 from fedsel.counting import count_clients, count_file
 from fedsel.encode import Codes, encode
-from fedsel.encode_clients import encode_clients
+from fedsel.encode_clients import client_columns, encode_clients
 from fedsel.errors import DataError
 from fedsel.schema import Schema, Variable
 from fedsel.tables import Workload, count
@@ -185,3 +185,16 @@ def test_no_command_at_a_client_loads_pandas(tmp_path: Path) -> None:
         )
         done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("batch_rows", [1, 7, 1000])
+def test_raw_columns_keep_each_clients_rows_in_order(tmp_path: Path, batch_rows: int) -> None:
+    data = frame(300, 5).assign(number=range(300))
+    data.to_parquet(tmp_path / "all.parquet")
+    found: dict[str, list[Any]] = {}
+    for name, columns in client_columns(tmp_path / "all.parquet", "who", ["number", "z"], batch_rows=batch_rows):
+        assert list(columns) == ["number", "z"]
+        found.setdefault(name, []).extend(columns["number"].to_pylist())
+    assert found == {str(name): rows["number"].tolist() for name, rows in data.groupby("who")}
+    with pytest.raises(DataError, match="no column w"):
+        list(client_columns(tmp_path / "all.parquet", "who", ["w"]))

@@ -27,6 +27,11 @@ def test_selecting_loads_no_pandas():
     assert loaded_after(code, "pandas", "torch", "matplotlib") == []
 
 
+def test_only_training_itself_loads_torch():
+    light = "data, fairness, splitting, choices, sources, task, statistics"
+    assert loaded_after(f"from fedsel.training import {light}\nimport fedsel.cli.main", "torch", "matplotlib") == []
+
+
 def test_public_names_exist_and_are_documented():
     for name in fedsel.__all__:
         assert getattr(fedsel, name).__doc__, name

@@ -95,6 +95,51 @@ def encode_clients(
     return encoded()
 
 
+def client_columns(
+    path: str | os.PathLike[str],
+    client_column: str,
+    names: Sequence[str],
+    *,
+    batch_rows: int = BATCH_ROWS,
+    delimiter: str | None = None,
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Read raw columns of a file that holds the rows of several clients, in one pass.
+
+    Parameters
+    ----------
+    path, client_column, batch_rows, delimiter
+        As in `encode_clients`.
+    names : sequence of str
+        Columns to read, all different.
+
+    Yields
+    ------
+    tuple of str and dict of str to pyarrow Array
+        A client's name and its rows of one batch, in their order; CSV columns are text.
+
+    Raises
+    ------
+    DataError
+        If the file cannot be read or lacks a column, or a row has no client name that `check_client_name` accepts.
+    """
+    source = os.fspath(path)
+
+    def find(columns: Sequence[str]) -> list[int]:
+        return positions(columns, (*names, client_column), source)
+
+    first_row = 1
+    clients = _Clients(source, client_column)
+    for *columns, owners in read_batches(path, find, batch_rows=batch_rows, delimiter=delimiter):
+        ids = clients.ids(owners, first_row)
+        for number in np.unique(ids):
+            rows = arrow_positions(np.flatnonzero(ids == number))
+            yield (
+                clients.names[number],
+                {name: column.take(rows) for name, column in zip(names, columns, strict=True)},
+            )
+        first_row += len(ids)
+
+
 def _split(
     rules: Sequence[Matcher],
     columns: Sequence[Any],

@@ -45,5 +45,13 @@ class InfeasibleError(SelectionError):
     """No federation keeps all constraints."""
 
 
+class TrainingError(FedselError):
+    """A training run was asked for something it cannot do, or went wrong at a named client."""
+
+
+class DivergedError(TrainingError):
+    """Training led to numbers that are not finite."""
+
+
 class MissingExtraError(FedselError):
     """An optional dependency is not installed; the message names the extra that brings it."""

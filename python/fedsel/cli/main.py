@@ -9,6 +9,7 @@ import typer
 
 from fedsel import __version__
 from fedsel.cli.acs_command import acs_command
+from fedsel.cli.compare_command import compare_command
 from fedsel.cli.example_command import example_command
 from fedsel.cli.experiment_commands import experiment_app
 from fedsel.cli.ledger_commands import ledger_app
@@ -19,6 +20,7 @@ from fedsel.cli.release_command import release_command
 from fedsel.cli.schema_commands import schema_app
 from fedsel.cli.score_commands import scores_app
 from fedsel.cli.select_command import select_command
+from fedsel.cli.train_command import train_command
 from fedsel.errors import FedselError
 
 EXIT_REFUSED = 2
@@ -26,6 +28,7 @@ EXIT_REFUSED = 2
 CLIENT = "At each client"
 COORDINATOR = "At the coordinator"
 TRIALS = "To try things"
+EVALUATION = "To evaluate, with all rows at hand"
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -45,6 +48,8 @@ app = typer.Typer(
 app.command("release", rich_help_panel=CLIENT)(release_command)
 app.command("select", rich_help_panel=COORDINATOR)(select_command)
 app.command("pareto", rich_help_panel=COORDINATOR)(pareto_command)
+app.command("train", rich_help_panel=EVALUATION)(train_command)
+app.command("compare", rich_help_panel=EVALUATION)(compare_command)
 app.command("release-all", rich_help_panel=TRIALS)(release_all_command)
 app.command("example", rich_help_panel=TRIALS)(example_command)
 app.command("acs", rich_help_panel=TRIALS)(acs_command)

@@ -130,7 +130,7 @@ def release_all_command(
         raise BudgetError("--no-ledger does not go with --budget-epsilon, --budget-delta or --composition")
     _check_paths(data, out)
     wanted = None if clients is None else [client_name(name.strip()) for name in clients.split(",")]
-    files = None if client_column is not None else _by_name(data)
+    files = None if client_column is not None else files_by_client(data)
     typer.echo(describe(agreed, workload, plan, seed=noise_seed))
     typer.echo(f"output     {out}/CLIENT.parquet")
     if no_ledger:
@@ -184,8 +184,16 @@ def _check_paths(data: Sequence[Path], out: Path) -> None:
         raise ReleaseError(f"{out}: the folder cannot be made: {out.parent} is no folder")
 
 
-def _by_name(data: Sequence[Path]) -> dict[str, Path]:
-    """Return the file of each client, named by the file without its ending."""
+def files_by_client(data: Sequence[Path]) -> dict[str, Path]:
+    """Return the file of each client, named by the file without its ending.
+
+    Raises
+    ------
+    ReleaseError
+        If a name cannot be a client's.
+    DataError
+        If two files name one client.
+    """
     files: dict[str, Path] = {}
     for file in data:
         stem = file.name

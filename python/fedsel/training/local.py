@@ -1,0 +1,224 @@
+"""Local training of many clients as one batched computation.
+
+Every step takes the next batch of every client that still has one, and moves all their parameters together. What a
+client computes is what it would compute alone: its batches, its gradient, its optimiser.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import torch
+from torch import Tensor
+
+from fedsel.errors import TrainingError
+from fedsel.training.batches import Rows, Schedule, in_order, shuffled
+from fedsel.training.models import Stack, StackedModel
+from fedsel.training.optimisers import Optimiser, local_optimiser
+
+_GRADIENT_BATCH = 256  # rows, where only the sum of gradients matters
+_ORDER_BYTES = 16  # of a row's number and weight
+_VECTORS = 6  # of a model's size that a client takes while it trains: parameters, gradient, moments, scratch
+
+
+@dataclass(frozen=True)
+class LocalSettings:
+    """What a client does in a round.
+
+    Parameters
+    ----------
+    optimiser : {"adam", "sgd"}
+        Started afresh every round.
+    learning_rate : float
+        Its step size.
+    batch_size : int
+        Most rows of a batch.
+    epochs : int
+        Passes over the rows.
+
+    Raises
+    ------
+    TrainingError
+        If a value is out of range.
+    """
+
+    optimiser: Optimiser = "adam"
+    learning_rate: float = 1e-3
+    batch_size: int = 32
+    epochs: int = 1
+
+    def __post_init__(self) -> None:
+        if self.optimiser not in ("adam", "sgd"):
+            raise TrainingError(f"optimiser must be adam or sgd, got {self.optimiser!r}")
+        if not 0 < self.learning_rate < float("inf"):
+            raise TrainingError(f"learning rate must be positive and finite, got {self.learning_rate}")
+        for name in ("batch_size", "epochs"):
+            if getattr(self, name) < 1:
+                raise TrainingError(f"{name} must be at least 1, got {getattr(self, name)}")
+
+
+@dataclass(frozen=True, eq=False)
+class LocalRule:
+    """What an aggregator changes in the gradient at the clients.
+
+    Parameters
+    ----------
+    proximal : float
+        Factor mu of mu (theta - theta_global), which is added to the gradient.
+    correction : Tensor or None, shape (clients, size)
+        Added to the gradient of each client, in the order of the clients asked for.
+    """
+
+    proximal: float = 0.0
+    correction: Tensor | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Update:
+    """What came out of some clients' local training.
+
+    Parameters
+    ----------
+    slots : list of int
+        Places of the clients among those asked for.
+    delta : Tensor, shape (clients, size)
+        Their parameters minus the global ones.
+    steps : Tensor of int64, shape (clients,)
+        Steps they took.
+    """
+
+    slots: list[int]
+    delta: Tensor
+    steps: Tensor
+
+
+class LocalTrainer:
+    """Trains clients from common parameters.
+
+    Parameters
+    ----------
+    model : StackedModel
+        The model.
+    rows : Rows
+        Training rows of all clients.
+    memory : int
+        Bytes that clients in training may take together, besides the rows: fewer clients train side by side if need be,
+        one at least.
+    """
+
+    def __init__(self, model: StackedModel, rows: Rows, *, memory: int) -> None:
+        self._model, self._rows, self._memory = model, rows, memory
+
+    def train(
+        self,
+        parameters: Tensor,
+        clients: Sequence[int],
+        settings: LocalSettings,
+        rule: LocalRule,
+        *,
+        seed: int,
+        round_: int,
+    ) -> Iterator[Update]:
+        """Train every client for a round, chunk by chunk.
+
+        Parameters
+        ----------
+        parameters : Tensor, shape (size,)
+            The global model.
+        clients : sequence of int
+            Numbers of the clients; each must have a row.
+        settings : LocalSettings
+            What they do.
+        rule : LocalRule
+            What is added to their gradients.
+        seed, round_ : int
+            Seed of the run, and number of the round.
+
+        Yields
+        ------
+        Update
+            Every client comes up in one of them.
+        """
+        batch, epochs = settings.batch_size, settings.epochs
+        for slots in self._chunks(clients, batch, epochs):
+            numbers = [clients[slot] for slot in slots]
+            schedule = shuffled(self._rows, numbers, batch=batch, epochs=epochs, seed=seed, round_=round_)
+            correction = None if rule.correction is None else rule.correction[slots]
+            delta = self._trained(parameters, schedule, settings, rule.proximal, correction)
+            yield Update(slots, delta, torch.tensor(schedule.steps))
+
+    def gradients(self, parameters: Tensor, clients: Sequence[int]) -> Iterator[Update]:
+        """Compute every client's gradient of its mean loss at common parameters; arguments as `train`.
+
+        Yields
+        ------
+        Update
+            `delta` holds the gradient.
+        """
+        layout = self._model.layout
+        for slots in self._chunks(clients, _GRADIENT_BATCH, 1):
+            schedule = in_order(self._rows, [clients[slot] for slot in slots], batch=_GRADIENT_BATCH)
+            total = parameters.new_zeros(len(slots), layout.size)
+            stack = self._stack(parameters, len(slots))
+            for active, block in schedule.blocks(self._rows, self._block_rows()):
+                if active < len(stack.parameters) // layout.size:
+                    stack = self._stack(parameters, active)
+                for batch in block._replace(positions=stack.prepare(block.positions)).steps():
+                    stack.backward(batch)
+                    total[:active] += layout.unpack(stack.gradient, active)
+            yield Update(slots, total, torch.tensor(schedule.steps))
+
+    def _trained(
+        self,
+        parameters: Tensor,
+        schedule: Schedule,
+        settings: LocalSettings,
+        proximal: float,
+        correction: Tensor | None,
+    ) -> Tensor:
+        """Return parameters minus the global ones of the schedule's clients, (clients, size)."""
+        layout, clients = self._model.layout, len(schedule.clients)
+        stack = self._stack(parameters, clients)
+        start = stack.parameters.clone() if proximal else None
+        shift = None if correction is None else layout.pack(correction)
+        optimiser = local_optimiser(settings.optimiser, stack.parameters, settings.learning_rate)
+        result = torch.empty(clients, layout.size, dtype=parameters.dtype, device=parameters.device)
+        training = clients
+        for active, block in schedule.blocks(self._rows, self._block_rows()):
+            if active < training:
+                result[:training] = layout.unpack(stack.parameters, training)
+                first = partial(layout.first, clients=training, kept=active)
+                stack = self._model.stack(first(stack.parameters), active)
+                optimiser.shrink(first)
+                start = None if start is None else first(start)
+                shift = None if shift is None else first(shift)
+                training = active
+            for batch in block._replace(positions=stack.prepare(block.positions)).steps():
+                stack.backward(batch)
+                if start is not None:
+                    stack.gradient.add_(stack.parameters - start, alpha=proximal)
+                if shift is not None:
+                    stack.gradient.add_(shift)
+                optimiser.step(stack.parameters, stack.gradient)
+        result[:training] = layout.unpack(stack.parameters, training)
+        return result.sub_(parameters)
+
+    def _stack(self, parameters: Tensor, clients: int) -> Stack:
+        return self._model.stack(self._model.layout.pack(parameters.expand(clients, -1)), clients)
+
+    def _chunks(self, clients: Sequence[int], batch: int, epochs: int) -> Iterator[list[int]]:
+        """Yield slots of clients that train side by side, those with most rows first, as `Schedule` has them."""
+        count = self._rows.count
+        slots = sorted(range(len(clients)), key=lambda slot: -count[clients[slot]])
+        size = self._model.layout.size * self._rows.target.element_size() * _VECTORS
+        start = 0
+        while start < len(slots):
+            steps = -(-int(count[clients[slots[start]]]) // batch) * epochs
+            many = max(1, self._memory // 2 // (size + steps * batch * _ORDER_BYTES))
+            yield slots[start : start + many]
+            start += many
+
+    def _block_rows(self) -> int:
+        return self._memory // 2 // (8 * self._rows.positions.shape[1] + 4 * self._rows.numeric.shape[1] + 16)

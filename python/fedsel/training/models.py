@@ -1,0 +1,224 @@
+"""Models whose parameters are stacked over clients.
+
+Inputs come as positions of ones: for every row and categorical input the one-hot position of its category, and last
+the position of a constant one, which stands for the bias. A first layer is then a sum of rows of its weights, and no
+one-hot matrix is ever made.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import NamedTuple, Protocol
+
+import torch
+from torch import Tensor
+
+from fedsel.errors import TrainingError
+from fedsel.training.layout import Layout
+from fedsel.training.task import Task
+
+MLP_HIDDEN = (32, 32, 32)
+"""Hidden widths of the network of PCS (arXiv 2605.20975, experiments)."""
+
+
+class Batch(NamedTuple):
+    """One batch of every client of a stack; or those of several steps, with a leading axis of steps in every tensor.
+
+    Parameters
+    ----------
+    positions : Tensor of int64, shape (clients, batch, inputs + 1)
+        Positions of ones, the constant's last; as `Stack.prepare` returns them.
+    numeric : Tensor, shape (clients, batch, numeric inputs)
+        Standardised numbers.
+    target, weight : Tensor, shape (clients, batch, 1)
+        Targets as 0 or 1, and factor of each row in the loss; 0 where a batch is padded.
+    """
+
+    positions: Tensor
+    numeric: Tensor
+    target: Tensor
+    weight: Tensor
+
+    def steps(self) -> Iterator[Batch]:
+        """Yield the batches one step after another."""
+        return map(Batch, *(tensor.unbind(0) for tensor in self))
+
+
+class Stack(Protocol):
+    """Parameters of some clients, and the gradient of each client's own loss.
+
+    Attributes
+    ----------
+    parameters, gradient : Tensor, shape (clients * size,)
+        In the layout of a stack.
+    """
+
+    parameters: Tensor
+    gradient: Tensor
+
+    def prepare(self, positions: Tensor) -> Tensor:
+        """Return positions, (steps, clients, batch, inputs + 1), as `backward` wants them; may change them in place."""
+
+    def backward(self, batch: Batch) -> None:
+        """Write the gradient of sum(weight * binary cross-entropy) for every client."""
+
+
+class StackedModel(Protocol):
+    """A model of the logit of the positive category.
+
+    Attributes
+    ----------
+    dtype : torch.dtype
+        Of parameters.
+    device : torch.device
+        Where parameters are.
+    """
+
+    dtype: torch.dtype
+    device: torch.device
+
+    @property
+    def layout(self) -> Layout:
+        """Shapes of its parameters."""
+
+    @property
+    def description(self) -> str:
+        """What it is, in a few words."""
+
+    def initial(self, seed: int) -> Tensor:
+        """Draw parameters, (size,)."""
+
+    def stack(self, parameters: Tensor, clients: int) -> Stack:
+        """Return a stack around a vector of parameters, (clients * size,), which it changes in place."""
+
+    def logits(self, parameters: Tensor, positions: Tensor, numeric: Tensor) -> Tensor:
+        """Return logits, (rows,), of one model, (size,), for positions (rows, inputs + 1) and numbers (rows, n)."""
+
+
+class Mlp:
+    """A multi-layer perceptron with rectified hidden layers; without hidden layers, logistic regression.
+
+    The gradient is written by hand as batched products, which is several times faster than automatic differentiation
+    for the small networks of tabular data.
+
+    Parameters
+    ----------
+    task : Task
+        Gives the number of inputs.
+    hidden : tuple of int
+        Widths of the hidden layers.
+    dtype : torch.dtype
+        Of parameters.
+    device : torch.device or str
+        Where parameters are.
+
+    Raises
+    ------
+    TrainingError
+        If a width is not positive.
+    """
+
+    def __init__(
+        self,
+        task: Task,
+        hidden: tuple[int, ...] = MLP_HIDDEN,
+        *,
+        dtype: torch.dtype = torch.float32,
+        device: torch.device | str = "cpu",
+    ) -> None:
+        if any(width < 1 for width in hidden):
+            raise TrainingError(f"hidden widths must be at least 1, got {hidden}")
+        self.hidden = tuple(hidden)
+        self._table = task.categories + 1
+        self._numeric = len(task.numeric)
+        self.dtype, self.device = dtype, torch.device(device)
+        widths = (*self.hidden, 1)
+        shapes: list[tuple[int, int]] = [(self._table, widths[0]), (self._numeric, widths[0])]
+        for before, after in pairwise(widths):
+            shapes += [(before, after), (1, after)]
+        self._layout = Layout(shapes)
+
+    @property
+    def layout(self) -> Layout:
+        """Shapes: table of the first layer with the bias last, numeric weights, then weights and bias per layer."""
+        return self._layout
+
+    @property
+    def description(self) -> str:
+        """Such as ``MLP 32-32-32``."""
+        return f"MLP {'-'.join(map(str, self.hidden))}" if self.hidden else "logistic regression"
+
+    def initial(self, seed: int) -> Tensor:
+        """Draw uniformly within 1 / sqrt(inputs of the layer), as torch's linear layers do."""
+        generator = torch.Generator().manual_seed(seed)
+        fan_in = [self._table - 1 + self._numeric] * 2 + [width for width in self.hidden for _ in range(2)]
+        parts = [
+            (torch.rand(size, generator=generator, dtype=torch.float64) * 2 - 1) / math.sqrt(max(1, inputs))
+            for size, inputs in zip(self._layout.sizes, fan_in, strict=True)
+        ]
+        return torch.cat(parts).to(self.device, self.dtype)
+
+    def stack(self, parameters: Tensor, clients: int) -> MlpStack:
+        """Return a stack around a vector of parameters, (clients * size,)."""
+        return MlpStack(self._layout, parameters, clients)
+
+    def logits(self, parameters: Tensor, positions: Tensor, numeric: Tensor) -> Tensor:
+        """Return logits, (rows,)."""
+        table, weights, *layers = self._layout.views(parameters, 1)
+        values = torch.nn.functional.embedding_bag(positions, table[0], mode="sum")
+        if self._numeric:
+            values = torch.addmm(values, numeric, weights[0])
+        for matrix, bias in zip(layers[::2], layers[1::2], strict=True):
+            values = torch.addmm(bias[0], values.relu_(), matrix[0])
+        return values[:, 0]
+
+
+class MlpStack:
+    """Networks of one shape, one per client, as batched matrices."""
+
+    def __init__(self, layout: Layout, parameters: Tensor, clients: int) -> None:
+        self.parameters = parameters
+        self.gradient = torch.zeros_like(parameters)
+        table, self._weights, *layers = layout.views(parameters, clients)
+        table_gradient, self._weights_gradient, *gradients = layout.views(self.gradient, clients)
+        self._width = table.shape[2]
+        # All clients' tables under one another: a client's rows begin at its number times the rows of a table.
+        self._table, self._table_gradient = table.view(-1, self._width), table_gradient.view(-1, self._width)
+        self._first = torch.arange(clients, device=parameters.device)[:, None, None] * table.shape[1]
+        self._layers = list(zip(layers[::2], layers[1::2], strict=True))
+        self._backward = [
+            (matrix.transpose(1, 2), gradient, bias_gradient)
+            for (matrix, _), gradient, bias_gradient in zip(self._layers, gradients[::2], gradients[1::2], strict=True)
+        ]
+
+    def prepare(self, positions: Tensor) -> Tensor:
+        """Move every client's positions to its rows of the stacked table."""
+        return positions.add_(self._first)
+
+    def backward(self, batch: Batch) -> None:
+        """Write the gradients, layer by layer from the last."""
+        clients, rows, inputs = batch.positions.shape
+        positions = batch.positions.view(-1, inputs)
+        values = torch.nn.functional.embedding_bag(positions, self._table, mode="sum").view(clients, rows, -1)
+        if batch.numeric.shape[2]:
+            values.baddbmm_(batch.numeric, self._weights)
+        hidden = []
+        for matrix, bias in self._layers:
+            hidden.append(values.relu_())
+            values = torch.baddbmm(bias, values, matrix)
+        # The derivative of the cross-entropy by the logit is the probability minus the target.
+        error = values.sigmoid_().sub_(batch.target).mul_(batch.weight)
+        for (transposed, gradient, bias_gradient), before in zip(
+            reversed(self._backward), reversed(hidden), strict=True
+        ):
+            torch.bmm(before.transpose(1, 2), error, out=gradient)
+            torch.sum(error, 1, keepdim=True, out=bias_gradient)
+            # Zero where the rectifier was: `before` is its output.
+            error = torch.ops.aten.threshold_backward(torch.bmm(error, transposed), before, 0)
+        if batch.numeric.shape[2]:
+            torch.bmm(batch.numeric.transpose(1, 2), error, out=self._weights_gradient)
+        # A row's error goes to every table row that was summed for it.
+        spread = error.reshape(-1, 1, self._width).expand(-1, inputs, -1).reshape(-1, self._width)
+        self._table_gradient.zero_().scatter_add_(0, positions.view(-1, 1).expand(-1, self._width), spread)
