@@ -11,7 +11,14 @@ from fedsel.pool_scores import ClientScores
 from fedsel.privacy.calibration import certify, plan_noise
 from fedsel.selection import denoise
 from fedsel.selection.make_rule import LEAST_BOUND, _clip, make_rule
-from fedsel.selection.score_plan import plan_release, plan_scores
+from fedsel.selection.score_plan import (
+    COMPONENT_SHARE,
+    LOSS_SHARE,
+    RECORDS_SHARE,
+    TABLES_SHARE,
+    plan_release,
+    plan_scores,
+)
 from fedsel.selection.score_tilt import _tilted, check_rule, mean_scores, target_scores, tilt_to
 from fedsel.selection.weights import COMPONENT_NAMES
 from score_samples import COLUMNS, SCHEMA, WORKLOAD, both_rounds, exact_pool, made_plan
@@ -32,8 +39,10 @@ def test_the_plan_keeps_its_promise_and_its_shares(epsilon, adjacency):
     moved = 1 if adjacency == "add-remove" else 2
     cost = np.array([*(moved * w for w in plan.weights[:6]), *((moved * 256) ** 2 * w for w in plan.weights[6:])])
     cost = cost / cost.sum()
-    assert cost[:6].sum() == pytest.approx(0.6, rel=0.02)
-    np.testing.assert_allclose(cost[6:] / cost[6:].sum(), [0.8, 0.03, 0.03, 0.03, 0.03, 0.08], rtol=0.02)
+    assert cost[:6].sum() == pytest.approx(TABLES_SHARE, rel=0.02)
+    np.testing.assert_allclose(
+        cost[6:] / cost[6:].sum(), [LOSS_SHARE, *[COMPONENT_SHARE] * 4, RECORDS_SHARE], rtol=0.02
+    )
 
 
 def test_plans_of_tables_alone_are_as_before():

@@ -26,9 +26,9 @@ Array = npt.NDArray[np.float64]
 LOSS = "loss"
 """Name of the score of the weighted loss; the components follow."""
 
-BETWEEN_CLIENTS = 0.02
+BETWEEN_CLIENTS = 0.005
 """Variance between clients of the mean of any function of a row, in variances of the function between rows: what
-clipping costs is this times the variance of what is clipped. Chosen on made pools."""
+clipping costs is this times the variance of what is clipped. Chosen on made pools and on pools of Adult rows."""
 
 QUANTILES = (0.9, 0.95, 0.98, 0.99, 0.995, 0.999, 0.9999)
 """Shares of rows between which a clip may be laid."""
