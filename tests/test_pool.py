@@ -349,7 +349,7 @@ def test_counts_beyond_any_client(stored: Path, pool: Pool) -> None:
 @pytest.mark.parametrize(
     ("field", "value", "message"),
     [
-        ("format", 2, "format: expected 1, got 2"),
+        ("format", 3, "format: expected 1 or 2, got 3"),
         ("shape", [4, 43], "shape: expected (4, 44)"),
         ("dtype", "<f8", "shape: expected (4, 44) of '<i8'"),
         ("bytes", 3, "bytes, got"),

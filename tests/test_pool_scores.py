@@ -28,6 +28,8 @@ def test_both_rounds_make_one_pool():
     np.testing.assert_allclose(pool.scores.values, pool.scores.counts * np.array(rule.queries.units))
     np.testing.assert_allclose(pool.scores.variance[0], (scale * np.array(rule.queries.units)) ** 2)
     assert pool.plan.weights == made_plan().part(1).weights
+    assert pool.private.sentence.startswith("Each client's 2 releases together are (epsilon = 4, delta = 1e-05)")
+    assert pool.private.seeded == 6
 
 
 def test_the_records_score_sharpens_the_sizes():
@@ -71,6 +73,7 @@ def test_tables_and_scores_in_one_round(tmp_path):
     assert pool.scores is not None
     assert len(pool.plan.weights) == len(WORKLOAD.sets)
     assert pool.scores.plans[0].scores == (256,) * 6
+    assert pool.private.sentence.startswith("Each client's release is (epsilon = 4")
 
 
 @pytest.mark.parametrize(
@@ -143,6 +146,7 @@ def test_bad_scores_are_refused():
         ({"counts": scores.counts[:, :3]}, "counts: expected int64 of shape"),
         ({"counts": scores.counts + 2**41}, r"expected between -2\*\*40 and 2\*\*40"),
         ({"seeded": (True,)}, "every plan must be used"),
+        ({"releases": 3}, "releases: expected 1 or 2, got 3"),
     ):
         with pytest.raises(PoolError, match=message):
             replace(scores, **changes)

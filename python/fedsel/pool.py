@@ -318,7 +318,11 @@ class Pool:
     @cached_property
     def private(self) -> PrivacyStatement:
         """What the releases promise."""
-        return state([self.plans[plan] for plan in self.plan_index], seeded=self.seeded)
+        plans = [self.plans[plan] for plan in self.plan_index]
+        if self.scores is None:
+            return state(plans, seeded=self.seeded)
+        seeded = [any(pair) for pair in zip(self.seeded, self.scores.seeded, strict=True)]
+        return state(plans, seeded=seeded, rounds=self.scores.releases)
 
     def totals(self) -> Totals:
         """Estimate how many records each client has.

@@ -58,7 +58,7 @@ _PLAN_FIELDS = {
     "weights": list,
     "accounting": str,
 }
-_SCORE_FIELDS = {"counts": list, "plans": list, "plan_index": list, "seeded": list}
+_SCORE_FIELDS = {"counts": list, "plans": list, "plan_index": list, "seeded": list, "releases": int}
 
 
 def save_pool(pool: Pool, folder: Path, *, overwrite: bool = False) -> None:
@@ -149,6 +149,7 @@ def _describe(pool: Pool, size: int) -> bytes:
             "plans": [_describe_plan(plan) for plan in pool.scores.plans],
             "plan_index": list(pool.scores.plan_index),
             "seeded": list(pool.scores.seeded),
+            "releases": pool.scores.releases,
         }
     return json.dumps(content, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
 
@@ -234,7 +235,8 @@ def _scores(folder: Path, content: Any) -> ClientScores:
         counts = np.array(content["counts"], dtype=np.int64).reshape(len(content["counts"]), len(rule.queries.names))
         plans = tuple(_plan(folder, plan) for plan in content["plans"])
         indices = tuple(map(int, content["plan_index"]))
-        return ClientScores(rule, counts, plans, indices, tuple(map(bool, content["seeded"])))
+        seeded = tuple(map(bool, content["seeded"]))
+        return ClientScores(rule, counts, plans, indices, seeded, content["releases"])
     except PoolError:
         raise
     except (TypeError, ValueError, OverflowError) as error:

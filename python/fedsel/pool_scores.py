@@ -34,6 +34,8 @@ class ClientScores:
         Which of `plans` each client's scores have.
     seeded : tuple of bool
         Whether each client's noise came from a seeded generator.
+    releases : {1, 2}
+        Releases that a client's tables and scores came in.
 
     Raises
     ------
@@ -48,6 +50,7 @@ class ClientScores:
     plans: tuple[NoisePlan, ...]
     plan_index: tuple[int, ...]
     seeded: tuple[bool, ...]
+    releases: int = 2
 
     def __post_init__(self) -> None:
         shape = (len(self.plan_index), len(self.rule.queries.names))
@@ -57,6 +60,8 @@ class ClientScores:
             )
         if self.counts.min(initial=0) < -COUNT_BOUND or self.counts.max(initial=0) > COUNT_BOUND:
             raise PoolError("scores: counts: expected between -2**40 and 2**40, got one beyond")
+        if self.releases not in (1, 2):
+            raise PoolError(f"scores: releases: expected 1 or 2, got {self.releases}")
         if len(self.seeded) != len(self.plan_index) or set(self.plan_index) != set(range(len(self.plans))):
             raise PoolError("scores: every plan must be used, and every client have one")
         for plan in self.plans:
@@ -164,4 +169,7 @@ class ScoreBuilder:
             raise PoolError(
                 f"scores differ between clients in {'; '.join(found)}; mixed releases must be allowed explicitly"
             )
-        return ClientScores(self._rule, np.stack(counts), tuple(plans), tuple(index), tuple(seeded))
+        together = all(release.workload.sets for release, _ in self._held.values())
+        return ClientScores(
+            self._rule, np.stack(counts), tuple(plans), tuple(index), tuple(seeded), 1 if together else 2
+        )

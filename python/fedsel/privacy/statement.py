@@ -82,7 +82,7 @@ def json_number(value: float) -> float | str:
     return "inf" if value == float("inf") else value
 
 
-def state(plans: Sequence[NoisePlan], *, seeded: Sequence[bool]) -> PrivacyStatement:
+def state(plans: Sequence[NoisePlan], *, seeded: Sequence[bool], rounds: int = 1) -> PrivacyStatement:
     """State what releases with these plans promise.
 
     Parameters
@@ -91,6 +91,8 @@ def state(plans: Sequence[NoisePlan], *, seeded: Sequence[bool]) -> PrivacyState
         One per client, at least one.
     seeded : sequence of bool
         One per client.
+    rounds : int
+        Releases of each client that the plans speak of together.
 
     Returns
     -------
@@ -110,9 +112,12 @@ def state(plans: Sequence[NoisePlan], *, seeded: Sequence[bool]) -> PrivacyState
         promise = f"({epsilon}, delta = {delta:g})" if delta else f"({epsilon})"
         kind = _MECHANISM[_common([plan.mechanism for plan in noisy])]
         proof = _common([plan.accounting for plan in noisy])
-        subject = "each client's release" if not exact else f"the release of {clients - exact} of {clients} clients"
+        verb = "is" if rounds == 1 else "together are"
+        noun = "release" if rounds == 1 else f"{rounds} releases"
+        subject = f"each client's {noun}" if not exact else f"the {noun} of {clients - exact} of {clients} clients"
         parts.append(
-            f"{subject} is {promise}-differentially private for {PROTECTS_ANY[adjacency]} ({kind}, {proof} accounting)"
+            f"{subject} {verb} {promise}-differentially private for {PROTECTS_ANY[adjacency]} "
+            f"({kind}, {proof} accounting)"
         )
     if exact:
         subject = "all releases hold" if exact == clients else f"the releases of {exact} of {clients} clients hold"

@@ -23,8 +23,8 @@ LOSS_SHARE, COMPONENT_SHARE, RECORDS_SHARE = 0.86, 0.02, 0.06
 TABLE_EXPONENT = 1.0
 """Power of a table's weight in the loss that its precision grows with."""
 
-# Chosen on made pools (latent classes; 46 clients of 2,500 to 200,000 rows, and a tenth of them) and on pools of the same
-# sizes drawn from the rows of Adult.
+# Chosen on made pools (latent classes; 46 clients of 2,500 to 200,000 rows, and a tenth of them) and on pools of the
+# same sizes drawn from the rows of Adult.
 
 
 def plan_scores(
