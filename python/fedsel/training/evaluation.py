@@ -15,7 +15,7 @@ from fedsel.training.data import FederatedData
 from fedsel.training.fairness import Counts, Metrics, count_outcomes, measure
 from fedsel.training.models import StackedModel
 
-_BLOCK_ROWS = 16_384
+_BLOCK_ROWS = 4_096
 
 
 @dataclass(frozen=True, eq=False)
