@@ -269,7 +269,7 @@ def test_fedadam_in_whole_runs():
         (lambda: FairFed(metric="mad"), "metric must be eod or spd, got 'mad'"),
         (lambda: FairFed(eta=1.5), "eta must be between 0 and 1, got 1.5"),
         (lambda: make_aggregator("fedsgd"), "aggregator must be one of fedavg, fedprox, .*got 'fedsgd'"),
-        (lambda: make_aggregator("fedavg", mu=1.0), "fedavg: .*mu"),
+        (lambda: make_aggregator("fedavg", mu=1.0), "fedavg has no option 'mu'; it has weighting"),
     ],
 )
 def test_impossible_options_are_refused(make, message):

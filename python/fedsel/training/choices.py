@@ -11,7 +11,7 @@ from fedsel.errors import SelectionError
 from fedsel.pool import Pool
 from fedsel.selection.denoising import denoise
 from fedsel.selection.methods import check_size
-from fedsel.selection.select import select
+from fedsel.selection.select import CertificateMode, select
 from fedsel.selection.weights import PRESETS, LossWeights
 
 CHOICES = {
@@ -86,9 +86,13 @@ def table_distances(pool: Pool) -> npt.NDArray[np.float64]:
     return total / len(pool.workload.sets)
 
 
-def _lowest_loss(weights: LossWeights | None) -> Callable[[Pool, int, np.random.Generator], list[int]]:
+def _lowest_loss(
+    weights: LossWeights | None, certificate: CertificateMode = "auto"
+) -> Callable[[Pool, int, np.random.Generator], list[int]]:
     def chosen(pool: Pool, k: int, rng: np.random.Generator) -> list[int]:
-        found = select(pool, k, weights=weights, runner_ups=0, threads=1, seed=int(rng.integers(2**32)))
+        found = select(
+            pool, k, weights=weights, certificate=certificate, runner_ups=0, threads=1, seed=int(rng.integers(2**32))
+        )
         return [pool.index(name) for name in found.names]
 
     return chosen
@@ -100,7 +104,7 @@ def _random(pool: Pool, k: int, rng: np.random.Generator) -> list[int]:
 
 def _matched(pool: Pool, k: int, rng: np.random.Generator) -> list[int]:
     records = pool.totals().estimate
-    wanted = records[_lowest_loss(None)(pool, k, rng)].sum()
+    wanted = records[_lowest_loss(None, "none")(pool, k, rng)].sum()
     drawn = np.array([_random(pool, k, rng) for _ in range(_DRAWS)])
     close = np.argsort(np.abs(records[drawn].sum(axis=1) - wanted), kind="stable")[:_CLOSE]
     return [int(row) for row in drawn[rng.choice(close)]]

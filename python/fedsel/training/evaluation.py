@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,7 +15,7 @@ from fedsel.training.data import FederatedData
 from fedsel.training.fairness import Counts, Metrics, count_outcomes, measure
 from fedsel.training.models import StackedModel
 
-_BLOCK_ROWS = 16_384
+_BLOCK_ROWS = 4_096
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,37 +49,63 @@ class Evaluator:
 
     def __init__(self, data: FederatedData, model: StackedModel, rows: Rows) -> None:
         self._model, self._rows, self._task = model, rows, data.task
-        self._client = np.repeat(np.arange(len(data)), data.rows)
         self._group = np.concatenate([client.group for client in data.clients])
         self._target = np.concatenate([client.target for client in data.clients])
-        self._clients = len(data)
 
-    def evaluate(self, parameters: Tensor) -> Outcome:
-        """Predict the positive category where the logit is above 0, and count."""
-        logits = torch.empty(len(self._target), dtype=parameters.dtype)
-        for start in range(0, len(logits), _BLOCK_ROWS):
-            block = slice(start, start + _BLOCK_ROWS)
-            logits[block] = self._model.logits(
-                parameters, self._rows.positions[block].long(), self._rows.numeric[block]
-            ).cpu()
+    def evaluate(self, parameters: Tensor, clients: Sequence[int]) -> Outcome:
+        """Predict the positive category where the logit is above 0, and count.
+
+        Parameters
+        ----------
+        parameters : Tensor, shape (size,)
+            The model's.
+        clients : sequence of int
+            Numbers of the clients whose rows are looked at.
+
+        Returns
+        -------
+        Outcome
+            In the order of `clients`.
+        """
+        first = self._rows.first
+        rows = np.concatenate([np.arange(first[client], first[client + 1]) for client in clients])
+        owner = np.repeat(np.arange(len(clients)), self._rows.count[list(clients)])
+        logits = torch.cat(
+            [self._logits(parameters, rows[start : start + _BLOCK_ROWS]) for start in range(0, len(rows), _BLOCK_ROWS)]
+            or [torch.empty(0)]
+        )
+        target = self._target[rows]
         loss = torch.nn.functional.binary_cross_entropy_with_logits(
-            logits, self._rows.target.cpu(), reduction="none"
+            logits, torch.from_numpy(target).to(logits.dtype), reduction="none"
         ).numpy()
         counts = count_outcomes(
-            self._target,
+            target,
             (logits > 0).numpy(),
-            self._group,
+            self._group[rows],
             len(self._task.groups),
-            client=self._client,
-            clients=self._clients,
+            client=owner,
+            clients=len(clients),
         )
-        sums = np.bincount(self._client, weights=loss, minlength=self._clients).astype(np.float64)
+        sums = np.bincount(owner, weights=loss, minlength=len(clients)).astype(np.float64)
         return Outcome(counts, sums)
 
-    def metrics(self, outcome: Outcome, clients: list[int]) -> tuple[Metrics, float | None]:
-        """Return the metrics of some clients' rows together, and their mean loss in nats (None without rows)."""
-        metrics = measure(
-            outcome.counts[clients].sum(axis=0), groups=self._task.groups, privileged=self._task.privileged
-        )
-        loss = float(outcome.loss[clients].sum()) / metrics.rows if metrics.rows else None
+    def _logits(self, parameters: Tensor, rows: npt.NDArray[np.int64]) -> Tensor:
+        held = torch.from_numpy(rows).to(self._rows.target.device)
+        positions = self._rows.positions.index_select(0, held).long()
+        return self._model.logits(parameters, positions, self._rows.numeric.index_select(0, held)).cpu()
+
+    def metrics(self, outcome: Outcome, places: list[int] | None = None) -> tuple[Metrics, float | None]:
+        """Return the metrics of some clients' rows together, and their mean loss in nats (None without rows).
+
+        Parameters
+        ----------
+        outcome : Outcome
+            What `evaluate` returned.
+        places : list of int, optional
+            Where in it the clients are; by default all of them.
+        """
+        chosen = list(range(len(outcome.loss))) if places is None else places
+        counts = outcome.counts[chosen].sum(axis=0)
+        metrics = measure(counts, groups=self._task.groups, privileged=self._task.privileged)
+        loss = float(outcome.loss[chosen].sum()) / metrics.rows if metrics.rows else None
         return metrics, loss

@@ -206,6 +206,7 @@ class _Run:
         self._world, self._aggregator, self._settings = world, aggregator, settings
         data = world.split.train
         self._clients = sorted(data.index(list(members)))  # by name, so that the order given does not matter
+        self._everyone = list(range(len(data)))
         self._names = [data.names[client] for client in self._clients]
         records = data.rows[self._clients]
         for name, rows in zip(self._names, records, strict=True):
@@ -258,7 +259,7 @@ class _Run:
             self.number,
             before,
             slots,
-            counts=lambda: world._training.evaluate(before).counts[clients],
+            counts=lambda: world._training.evaluate(before, clients).counts,
             gradients=lambda: world._trainer.gradients(before, clients),
         )
         shares = torch.from_numpy(aggregator.shares(round_)).to(before.device)
@@ -286,15 +287,15 @@ class _Run:
             )
 
     def _evaluate(self) -> None:
-        world, everyone = self._world, list(range(len(self._world.split.train)))
-        validation = world._validation.evaluate(self._parameters)
-        test = world._test.evaluate(self._parameters)
-        for part, evaluator, outcome, population, clients in (
-            (VALIDATION, world._validation, validation, MEMBERS, self._clients),
+        world = self._world
+        validation = world._validation.evaluate(self._parameters, self._clients)
+        test = world._test.evaluate(self._parameters, self._everyone)
+        for part, evaluator, outcome, population, places in (
+            (VALIDATION, world._validation, validation, MEMBERS, None),
             (TEST, world._test, test, MEMBERS, self._clients),
-            (TEST, world._test, test, ALL_CLIENTS, everyone),
+            (TEST, world._test, test, ALL_CLIENTS, None),
         ):
-            metrics, loss = evaluator.metrics(outcome, clients)
+            metrics, loss = evaluator.metrics(outcome, places)
             values = {name: getattr(metrics, name) for name in METRIC_NAMES}
             self._history.append(
                 {"round": self.number, "part": part, "population": population, "rows": metrics.rows, "loss": loss}
@@ -320,11 +321,10 @@ class _Run:
         """Return what came out."""
         losses, best = self._losses, self._settings.patience is not None
         parameters = self._best if best and losses else self._parameters
-        outcome = self._world._test.evaluate(parameters)
-        everyone = list(range(len(self._world.split.train)))
+        outcome = self._world._test.evaluate(parameters, self._everyone)
         test = {
-            population: self._world._test.metrics(outcome, clients)[0]
-            for population, clients in ((MEMBERS, self._clients), (ALL_CLIENTS, everyone))
+            population: self._world._test.metrics(outcome, places)[0]
+            for population, places in ((MEMBERS, self._clients), (ALL_CLIENTS, None))
         }
         undefined = tuple(
             f"{population}: {reason}" for population, metrics in test.items() for reason in metrics.undefined
