@@ -9,7 +9,9 @@
 namespace fedsel {
 namespace {
 
-constexpr std::uint64_t kCheckEvery = 16;  // evaluations between two looks at the clock
+constexpr std::size_t kScreened = 64, kUnscreened = 256;  // steps of a window
+constexpr double kMargin = 1.0 + 0x1p-50;                 // more than the exponential is off by
+constexpr std::uint64_t kCheckEvery = 16;                 // evaluations between two looks at the clock
 
 // A federation that walks by random swaps, with its own random stream.
 class Walk {
@@ -22,6 +24,8 @@ class Walk {
         balance_(problem, federation_.members()),
         fixed_(static_cast<std::uint32_t>(problem.fixed().size())),
         choices_(static_cast<std::uint32_t>(problem.choices())),
+        screens_(problem.model().consistent()),
+        error_(problem.model().screening_error()),
         trial_(problem.model().stride(), 0),
         board_(keep) {
     for (auto client : problem.free())
@@ -47,6 +51,7 @@ class Walk {
         if (control.stopped()) break;
       }
       take_step(temperature);
+      count_step();
     }
     chain_.trace.push_back(loss_);
   }
@@ -70,15 +75,39 @@ class Walk {
     draw();
     ++chain_.evaluations;  // a proposal that breaks a constraint counts too, so that chains end
     if (problem_.constrained() && balance_.violation_after(out, in) > 0.0) return;
-    const double proposed = evaluator_.exchange_loss(federation_.sums(), out, in, trial_.data(),
-                                                     {federation_.members()[next_position_], outsiders_[next_slot_]});
-    if (proposed > loss_ && random_.uniform() >= std::exp((loss_ - proposed) / temperature)) return;
+    const std::pair<std::size_t, std::size_t> next{federation_.members()[next_position_], outsiders_[next_slot_]};
+    double proposed, chance = -1.0;  // the number that decides whether a worse federation is taken, once drawn
+    if (screening()) {
+      const double least = evaluator_.exchange_screen(federation_.sums(), out, in, trial_.data(), next) - error_;
+      if (least > loss_) {
+        chance = random_.uniform();
+        if (chance > std::exp((loss_ - least) / temperature) * kMargin) return;
+      }
+      ++passed_;
+      proposed = evaluator_.loss(trial_.data());
+    } else {
+      proposed = evaluator_.exchange_loss(federation_.sums(), out, in, trial_.data(), next);
+    }
+    if (proposed > loss_) {
+      if (chance < 0.0) chance = random_.uniform();
+      if (chance >= std::exp((loss_ - proposed) / temperature)) return;
+    }
     balance_.swap(out, in);
     federation_.swap(position, in, trial_);
     outsiders_[slot] = out;
     loss_ = proposed;
     board_.add(loss_, federation_.members());
     if (loss_ < chain_.best.loss) chain_.best = {loss_, federation_.members()};
+  }
+
+  // Screening: a proposal is first evaluated in single precision. If even the least loss that leaves open would be
+  // refused, so would the exact one, with the same random number: the walk goes where it would have gone, for less.
+  // Only where most proposals pass does that not pay; then it rests for a while.
+  bool screening() const { return screens_ && window_ < kScreened; }
+
+  void count_step() {
+    if (!screens_ || ++window_ < (2 * passed_ > kScreened ? kScreened + kUnscreened : kScreened)) return;
+    window_ = passed_ = 0;
   }
 
   void report(Control& control) {
@@ -92,6 +121,9 @@ class Walk {
   Federation federation_;
   Balance balance_;
   const std::uint32_t fixed_, choices_;
+  const bool screens_;
+  const double error_;
+  std::size_t window_ = 0, passed_ = 0;  // steps in this window, and how many of those screened passed
   AlignedVector<std::int32_t> trial_;
   Leaderboard board_;
   Members outsiders_;
