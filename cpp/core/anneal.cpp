@@ -16,18 +16,19 @@ constexpr std::uint64_t kCheckEvery = 16;                 // evaluations between
 // A federation that walks by random swaps, with its own random stream.
 class Walk {
  public:
-  Walk(const Problem& problem, const Members* initial, std::uint64_t seed, std::size_t number, std::size_t keep)
+  Walk(const Problem& problem, const AnnealingOptions& options, std::size_t number)
       : problem_(problem),
-        random_(seed, number),
+        random_(options.seed, number),
         evaluator_(problem.model()),
-        federation_(problem.model(), initial ? *initial : problem.random_start(random_)),
+        federation_(problem.model(),
+                    options.initial_states.empty() ? problem.random_start(random_) : options.initial_states[number]),
         balance_(problem, federation_.members()),
         fixed_(static_cast<std::uint32_t>(problem.fixed().size())),
         choices_(static_cast<std::uint32_t>(problem.choices())),
-        screens_(problem.model().consistent()),
+        screens_(options.screen && problem.model().consistent()),
         error_(problem.model().screening_error()),
         trial_(problem.model().stride(), 0),
-        board_(keep) {
+        board_(options.keep) {
     for (auto client : problem.free())
       if (!federation_.contains(client)) outsiders_.push_back(client);
     outside_ = static_cast<std::uint32_t>(outsiders_.size());
@@ -133,10 +134,6 @@ class Walk {
   Chain chain_;
 };
 
-const Members* initial_of(const AnnealingOptions& options, std::size_t number) {
-  return options.initial_states.empty() ? nullptr : &options.initial_states[number];
-}
-
 }  // namespace
 
 AnnealingResult anneal(const Problem& problem, const AnnealingOptions& options, Control& control) {
@@ -146,7 +143,7 @@ AnnealingResult anneal(const Problem& problem, const AnnealingOptions& options, 
       options.chains *
       std::min<std::uint64_t>(options.max_evaluations, 1 + options.temperatures.size() * options.evaluations_per_level);
   parallel_for(options.chains, options.threads, [&](std::size_t number, std::size_t) {
-    Walk walk(problem, initial_of(options, number), options.seed, number, options.keep);
+    Walk walk(problem, options, number);
     for (double temperature : options.temperatures) {
       const std::uint64_t left = options.max_evaluations - std::min(options.max_evaluations, walk.evaluations());
       walk.run(temperature, std::min<std::uint64_t>(options.evaluations_per_level, left), control);
@@ -165,8 +162,7 @@ AnnealingResult temper(const Problem& problem, const TemperingOptions& options, 
   control.planned = replicas * (1 + options.rounds * length);
   std::vector<std::unique_ptr<Walk>> walks(replicas);
   parallel_for(replicas, options.walk.threads, [&](std::size_t number, std::size_t) {
-    walks[number] =
-        std::make_unique<Walk>(problem, initial_of(options.walk, number), options.walk.seed, number, options.walk.keep);
+    walks[number] = std::make_unique<Walk>(problem, options.walk, number);
   });
   Philox random(options.walk.seed, ~std::uint64_t{0});  // for exchanges
   std::vector<std::size_t> at(replicas);                // the walk at each temperature
