@@ -221,10 +221,11 @@ py::dict bind_anneal_quadratic(const BoundProblem& bound, std::vector<double> te
 
 py::dict bind_anneal(const BoundProblem& bound, std::vector<double> temperatures, std::size_t evaluations_per_level,
                      std::size_t max_evaluations, std::size_t chains, std::size_t keep, std::size_t threads,
-                     std::uint64_t seed, std::vector<Members> initial_states, double time_limit,
+                     std::uint64_t seed, std::vector<Members> initial_states, bool screen, double time_limit,
                      const py::object& progress) {
-  const auto options = annealing_options(bound.problem, std::move(temperatures), evaluations_per_level, max_evaluations,
-                                         chains, keep, threads, seed, std::move(initial_states));
+  auto options = annealing_options(bound.problem, std::move(temperatures), evaluations_per_level, max_evaluations,
+                                   chains, keep, threads, seed, std::move(initial_states));
+  options.screen = screen;
   Control control(time_limit);
   const auto result = run_watched(control, progress, [&](Control& c) { return anneal(bound.problem, options, c); });
   return describe_chains(result, control);
@@ -292,7 +293,8 @@ void register_search(py::module_& m) {
         py::arg("progress"));
   m.def("anneal", &bind_anneal, py::arg("problem").none(false), py::kw_only(), py::arg("temperatures"),
         py::arg("evaluations_per_level"), py::arg("max_evaluations"), py::arg("chains"), py::arg("keep"),
-        py::arg("threads"), py::arg("seed"), py::arg("initial_states"), py::arg("time_limit"), py::arg("progress"));
+        py::arg("threads"), py::arg("seed"), py::arg("initial_states"), py::arg("screen") = true, py::arg("time_limit"),
+        py::arg("progress"));
   m.def("temper", &bind_temper, py::arg("problem").none(false), py::kw_only(), py::arg("temperatures"),
         py::arg("evaluations_per_round"), py::arg("rounds"), py::arg("keep"), py::arg("threads"), py::arg("seed"),
         py::arg("initial_states"), py::arg("time_limit"), py::arg("progress"));

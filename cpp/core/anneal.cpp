@@ -9,21 +9,26 @@
 namespace fedsel {
 namespace {
 
-constexpr std::uint64_t kCheckEvery = 16;  // evaluations between two looks at the clock
+constexpr std::size_t kScreened = 64, kUnscreened = 256;  // steps of a window
+constexpr double kMargin = 1.0 + 0x1p-50;                 // more than the exponential is off by
+constexpr std::uint64_t kCheckEvery = 16;                 // evaluations between two looks at the clock
 
 // A federation that walks by random swaps, with its own random stream.
 class Walk {
  public:
-  Walk(const Problem& problem, const Members* initial, std::uint64_t seed, std::size_t number, std::size_t keep)
+  Walk(const Problem& problem, const AnnealingOptions& options, std::size_t number)
       : problem_(problem),
-        random_(seed, number),
+        random_(options.seed, number),
         evaluator_(problem.model()),
-        federation_(problem.model(), initial ? *initial : problem.random_start(random_)),
+        federation_(problem.model(),
+                    options.initial_states.empty() ? problem.random_start(random_) : options.initial_states[number]),
         balance_(problem, federation_.members()),
         fixed_(static_cast<std::uint32_t>(problem.fixed().size())),
         choices_(static_cast<std::uint32_t>(problem.choices())),
+        screens_(options.screen && problem.model().consistent()),
+        error_(problem.model().screening_error()),
         trial_(problem.model().stride(), 0),
-        board_(keep) {
+        board_(options.keep) {
     for (auto client : problem.free())
       if (!federation_.contains(client)) outsiders_.push_back(client);
     outside_ = static_cast<std::uint32_t>(outsiders_.size());
@@ -47,6 +52,7 @@ class Walk {
         if (control.stopped()) break;
       }
       take_step(temperature);
+      count_step();
     }
     chain_.trace.push_back(loss_);
   }
@@ -70,15 +76,39 @@ class Walk {
     draw();
     ++chain_.evaluations;  // a proposal that breaks a constraint counts too, so that chains end
     if (problem_.constrained() && balance_.violation_after(out, in) > 0.0) return;
-    const double proposed = evaluator_.exchange_loss(federation_.sums(), out, in, trial_.data(),
-                                                     {federation_.members()[next_position_], outsiders_[next_slot_]});
-    if (proposed > loss_ && random_.uniform() >= std::exp((loss_ - proposed) / temperature)) return;
+    const std::pair<std::size_t, std::size_t> next{federation_.members()[next_position_], outsiders_[next_slot_]};
+    double proposed, chance = -1.0;  // the number that decides whether a worse federation is taken, once drawn
+    if (screening()) {
+      const double least = evaluator_.exchange_screen(federation_.sums(), out, in, trial_.data(), next) - error_;
+      if (least > loss_) {
+        chance = random_.uniform();
+        if (chance > std::exp((loss_ - least) / temperature) * kMargin) return;
+      }
+      ++passed_;
+      proposed = evaluator_.loss(trial_.data());
+    } else {
+      proposed = evaluator_.exchange_loss(federation_.sums(), out, in, trial_.data(), next);
+    }
+    if (proposed > loss_) {
+      if (chance < 0.0) chance = random_.uniform();
+      if (chance >= std::exp((loss_ - proposed) / temperature)) return;
+    }
     balance_.swap(out, in);
     federation_.swap(position, in, trial_);
     outsiders_[slot] = out;
     loss_ = proposed;
     board_.add(loss_, federation_.members());
     if (loss_ < chain_.best.loss) chain_.best = {loss_, federation_.members()};
+  }
+
+  // Screening: a proposal is first evaluated in single precision. If even the least loss that leaves open would be
+  // refused, so would the exact one, with the same random number: the walk goes where it would have gone, for less.
+  // Only where most proposals pass does that not pay; then it rests for a while.
+  bool screening() const { return screens_ && window_ < kScreened; }
+
+  void count_step() {
+    if (!screens_ || ++window_ < (2 * passed_ > kScreened ? kScreened + kUnscreened : kScreened)) return;
+    window_ = passed_ = 0;
   }
 
   void report(Control& control) {
@@ -92,6 +122,9 @@ class Walk {
   Federation federation_;
   Balance balance_;
   const std::uint32_t fixed_, choices_;
+  const bool screens_;
+  const double error_;
+  std::size_t window_ = 0, passed_ = 0;  // steps in this window, and how many of those screened passed
   AlignedVector<std::int32_t> trial_;
   Leaderboard board_;
   Members outsiders_;
@@ -100,10 +133,6 @@ class Walk {
   std::uint64_t reported_ = 0;
   Chain chain_;
 };
-
-const Members* initial_of(const AnnealingOptions& options, std::size_t number) {
-  return options.initial_states.empty() ? nullptr : &options.initial_states[number];
-}
 
 }  // namespace
 
@@ -114,7 +143,7 @@ AnnealingResult anneal(const Problem& problem, const AnnealingOptions& options, 
       options.chains *
       std::min<std::uint64_t>(options.max_evaluations, 1 + options.temperatures.size() * options.evaluations_per_level);
   parallel_for(options.chains, options.threads, [&](std::size_t number, std::size_t) {
-    Walk walk(problem, initial_of(options, number), options.seed, number, options.keep);
+    Walk walk(problem, options, number);
     for (double temperature : options.temperatures) {
       const std::uint64_t left = options.max_evaluations - std::min(options.max_evaluations, walk.evaluations());
       walk.run(temperature, std::min<std::uint64_t>(options.evaluations_per_level, left), control);
@@ -133,8 +162,7 @@ AnnealingResult temper(const Problem& problem, const TemperingOptions& options, 
   control.planned = replicas * (1 + options.rounds * length);
   std::vector<std::unique_ptr<Walk>> walks(replicas);
   parallel_for(replicas, options.walk.threads, [&](std::size_t number, std::size_t) {
-    walks[number] =
-        std::make_unique<Walk>(problem, initial_of(options.walk, number), options.walk.seed, number, options.walk.keep);
+    walks[number] = std::make_unique<Walk>(problem, options.walk, number);
   });
   Philox random(options.walk.seed, ~std::uint64_t{0});  // for exchanges
   std::vector<std::size_t> at(replicas);                // the walk at each temperature

@@ -18,6 +18,7 @@ struct AnnealingOptions {
   std::size_t threads;
   std::uint64_t seed;
   std::vector<Members> initial_states;  // empty, or one a chain: fixed members first, constraints met
+  bool screen = true;                   // proposals in single precision first; changes nothing but the time
 };
 
 struct Chain {

@@ -93,6 +93,7 @@ class Certification {
       }
       width = enough ? result_.band : std::max(result_.band, 1.6 * width);
       widenings += !enough;
+      if (pass + 1 == kMostPasses) result_.outcome = CertifyOutcome::too_wide;
     }
     return std::move(result_);
   }

@@ -49,9 +49,15 @@ namespace {
                                      float origin, float* losses) {                                                    \
     body::segment_screen<2 * N>(segments, count, weights, total_weight, base, lanes, origin, losses);                  \
   }                                                                                                                    \
-  constexpr Kernels kernels_##LEVEL{exchange_##LEVEL,      information_##LEVEL,   lane_losses_##LEVEL,                 \
-                                    screen_##LEVEL,        segment_sums_##LEVEL,  exchange_sums_##LEVEL,               \
-                                    segment_lanes_##LEVEL, segment_screen_##LEVEL};
+  TARGET double exchange_screen_##LEVEL(const Segment* segments, std::size_t count, const double* weights,             \
+                                        double total_weight, const std::int32_t* from, const std::int32_t* minus,      \
+                                        const std::int32_t* plus, std::int32_t* to, const std::int32_t* const* ahead,  \
+                                        float origin) {                                                                \
+    return body::exchange_screen<2 * N>(segments, count, weights, total_weight, from, minus, plus, to, ahead, origin); \
+  }                                                                                                                    \
+  constexpr Kernels kernels_##LEVEL{exchange_##LEVEL,      information_##LEVEL,    lane_losses_##LEVEL,                \
+                                    screen_##LEVEL,        segment_sums_##LEVEL,   exchange_sums_##LEVEL,              \
+                                    segment_lanes_##LEVEL, segment_screen_##LEVEL, exchange_screen_##LEVEL};
 
 FEDSEL_WRAPPERS(plain, , 2)
 #if defined(__x86_64__) && defined(__GNUC__)

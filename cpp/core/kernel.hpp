@@ -65,6 +65,12 @@ struct Kernels {
   // a factor of four of 2^origin.
   void (*segment_screen)(const Segment* segments, std::size_t count, const double* weights, double total_weight,
                          const std::int32_t* base, const std::int32_t* lanes, float origin, float* losses);
+
+  // exchange in one pass with the loss of the new row in single precision, as segment_screen; the rest as
+  // exchange_sums.
+  double (*exchange_screen)(const Segment* segments, std::size_t count, const double* weights, double total_weight,
+                            const std::int32_t* from, const std::int32_t* minus, const std::int32_t* plus,
+                            std::int32_t* to, const std::int32_t* const* ahead, float origin);
 };
 
 // Largest difference between the exact and the screened sums of a table or margin of so many cells, of weight 1, in a

@@ -167,6 +167,15 @@ double Evaluator::exchange_loss(const std::int32_t* from, std::size_t out, std::
   return loss_of_segments(to[0], exponent);
 }
 
+double Evaluator::exchange_screen(const std::int32_t* from, std::size_t out, std::size_t in, std::int32_t* to,
+                                  std::pair<std::size_t, std::size_t> next) {
+  const auto& segments = model_->layout().segments();
+  const std::int32_t* ahead[] = {model_->row(next.first), model_->row(next.second)};
+  const auto origin = static_cast<float>(std::log2(std::max(from[0], 1)));
+  return kernels_->exchange_screen(segments.data(), segments.size(), model_->segment_weights_.data(),
+                                   model_->total_weight_, from, model_->row(out), model_->row(in), to, ahead, origin);
+}
+
 void Evaluator::lane_losses(const std::int32_t* base, const std::int32_t* lanes, double* losses) {
   const auto& segments = model_->layout().segments();
   if (model_->consistent())

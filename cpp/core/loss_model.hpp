@@ -82,6 +82,10 @@ class Evaluator {
   double exchange_loss(const std::int32_t* from, std::size_t out, std::size_t in, std::int32_t* to) {
     return exchange_loss(from, out, in, to, {out, in});
   }
+  // Consistent models only: the same in single precision, up to the model's screening_error(); minus infinity where
+  // that cannot be told.
+  double exchange_screen(const std::int32_t* from, std::size_t out, std::size_t in, std::int32_t* to,
+                         std::pair<std::size_t, std::size_t> next);
 
  private:
   double loss_of_segments(std::int32_t total, int exponent) const;

@@ -71,9 +71,12 @@ class Form {
   double slack;                   // more than rounding can do to a form
 };
 
-// least(r, first, j): the sum of the r - 1 smallest A_ij over i >= first other than j. The products of r members among
-// themselves add at least half of that for each of them to its gain, counted twice as in the form: a lower bound on
-// what any r members from `first` on add is the sum of the r smallest gains[j] + least(r, first, j).
+// least(r, first, j): the sum of the r - 1 smallest A_ij over i >= first other than j. Any r members R from `first` on
+// add
+//
+//     sum_{j in R} ( gains[j] + sum_{i in R, i != j} A_ij )  >=  sum_{j in R} ( gains[j] + least(r, first, j) ),
+//
+// and that is at least the sum of the r smallest values of gains[j] + least(r, first, j) (Gilmore 1962, Lawler 1963).
 class Bounds {
  public:
   Bounds(const Form& form, std::size_t most) : form_(form), stride_(form.stride), most_(most) {

@@ -112,6 +112,21 @@ FEDSEL_INLINE void segment_lanes(const Segment* segments, std::size_t count, con
   }
 }
 
+// The halves of a vector of N floats, as doubles.
+template <int N>
+FEDSEL_INLINE typename Vec<N / 2>::D low_half(typename FloatVec<N>::F v) {
+  typename FloatVec<N / 2>::F half;
+  std::memcpy(&half, &v, sizeof half);
+  return __builtin_convertvector(half, typename Vec<N / 2>::D);
+}
+
+template <int N>
+FEDSEL_INLINE typename Vec<N / 2>::D high_half(typename FloatVec<N>::F v) {
+  typename FloatVec<N / 2>::F half;
+  std::memcpy(&half, reinterpret_cast<const char*>(&v) + sizeof half, sizeof half);
+  return __builtin_convertvector(half, typename Vec<N / 2>::D);
+}
+
 // The same in single precision, N lanes at a time. Terms are added sixteen at a time in single precision, the rest in
 // double; the error, in the notation of screen_body.hpp: a term of proportion p is off by at most
 // p (6u (|log2 p| + D + 1) + 2.4e-5), and takes part in at most 16 additions, each off by u times a sum of terms. A
@@ -128,16 +143,6 @@ FEDSEL_INLINE void segment_screen(const Segment* segments, std::size_t count, co
   using Half = typename FloatVec<N / 2>::F;
   const F origin = origin_log - (F){};
   const Reach reach = reach_of(origin_log);
-  const auto low_half = [](F v) __attribute__((always_inline)) {
-    Half half;
-    std::memcpy(&half, &v, sizeof half);
-    return __builtin_convertvector(half, D);
-  };
-  const auto high_half = [](F v) __attribute__((always_inline)) {
-    Half half;
-    std::memcpy(&half, reinterpret_cast<const char*>(&v) + sizeof half, sizeof half);
-    return __builtin_convertvector(half, D);
-  };
   for (std::size_t first = 0; first < kLanes; first += N) {
     D loss0 = {}, loss1 = {};
     for (std::size_t g = 0; g < count; ++g) {
@@ -147,16 +152,16 @@ FEDSEL_INLINE void segment_screen(const Segment* segments, std::size_t count, co
         F sum = {};
         for (std::size_t i = c; i < c + kLanes; ++i)
           sum += g_term<N>(load<I>(lanes + i * kLanes + first) + base[i], origin);
-        sum0 += low_half(sum);
-        sum1 += high_half(sum);
+        sum0 += low_half<N>(sum);
+        sum1 += high_half<N>(sum);
       }
       loss0 += weights[g] * sum0;
       loss1 += weights[g] * sum1;
     }
     const I total = load<I>(lanes + first) + base[0];
     const F last = g_term<N>(total, origin), n = __builtin_convertvector(at_least(total, 1), F);
-    loss0 = (loss0 + total_weight * low_half(last)) / (low_half(n) * kTermScale);
-    loss1 = (loss1 + total_weight * high_half(last)) / (high_half(n) * kTermScale);
+    loss0 = (loss0 + total_weight * low_half<N>(last)) / (low_half<N>(n) * kTermScale);
+    loss1 = (loss1 + total_weight * high_half<N>(last)) / (high_half<N>(n) * kTermScale);
     const Half half0 = __builtin_convertvector(loss0, Half), half1 = __builtin_convertvector(loss1, Half);
     F loss;
     std::memcpy(&loss, &half0, sizeof half0);
@@ -164,6 +169,53 @@ FEDSEL_INLINE void segment_screen(const Segment* segments, std::size_t count, co
     const F infinite = __builtin_inff() - (F){};
     store(losses + first, (total < reach.low) | (total > reach.high) ? -infinite : loss);
   }
+}
+
+// The loss of one exchanged row in single precision, with the same error: here, too, no more than sixteen terms are
+// added before they go to double.
+template <int N>
+FEDSEL_INLINE double exchange_screen(const Segment* segments, std::size_t count, const double* weights,
+                                     double total_weight, const std::int32_t* from, const std::int32_t* minus,
+                                     const std::int32_t* plus, std::int32_t* to, const std::int32_t* const* ahead,
+                                     float origin_log) {
+  using F = typename FloatVec<N>::F;
+  using I = typename FloatVec<N>::I;
+  using D = typename Vec<N / 2>::D;
+  constexpr std::size_t parts = kLanes / N;
+  const F origin = origin_log - (F){};
+  const Reach reach = reach_of(origin_log);
+  const auto value = [&](std::size_t c) __attribute__((always_inline)) {
+    const I v = load<I>(from + c) - load<I>(minus + c) + load<I>(plus + c);
+    store(to + c, v);
+    return v;
+  };
+  for (std::size_t c = 0; c < kLanes; c += N) value(c);  // the block of the total
+  D loss = {};
+  for (std::size_t g = 0; g < count; ++g) {
+    std::size_t c = segments[g].begin;
+    const std::size_t end = segments[g].end;
+    if (weights[g] == 0.0) {
+      for (; c < end; c += N) value(c);
+      continue;
+    }
+    D segment = {};
+    while (c < end) {
+      const std::size_t stop = c + 16 * kLanes < end ? c + 16 * kLanes : end;
+      F sums[parts] = {};
+      for (; c < stop; c += kLanes) {
+        __builtin_prefetch(ahead[0] + c);
+        __builtin_prefetch(ahead[1] + c);
+        for (std::size_t p = 0; p < parts; ++p) sums[p] += g_term<N>(value(c + p * N), origin);
+      }
+      for (std::size_t p = 0; p < parts; ++p) segment += low_half<N>(sums[p]) + high_half<N>(sums[p]);
+    }
+    loss += weights[g] * segment;
+  }
+  const std::int32_t total = to[0];
+  if (total < reach.low || total > reach.high) return -__builtin_inf();
+  double sum = total_weight * static_cast<double>(g_term<N>(total - (I){}, origin)[0]);
+  for (int l = 0; l < N / 2; ++l) sum += loss[l];
+  return sum / (static_cast<double>(total) * kTermScale);
 }
 
 }  // namespace fedsel::body

@@ -1,44 +1,17 @@
 #include <doctest/doctest.h>
 
-#include <limits>
-#include <map>
 #include <thread>
 
-#include "anneal.hpp"
 #include "baselines.hpp"
 #include "enumerate.hpp"
 #include "exchange.hpp"
 #include "expand.hpp"
-#include "made_model.hpp"
+#include "made_problem.hpp"
 #include "polish.hpp"
 #include "quadratic_anneal.hpp"
 
 using namespace fedsel;
-
-namespace {
-
-constexpr double kForever = std::numeric_limits<double>::infinity();
-
-Candidate brute_force(const made::Pool& pool, std::size_t k) {
-  Candidate best{kForever, {}};
-  for (std::uint32_t bits = 0; bits < (1u << pool.clients); ++bits) {
-    if (static_cast<std::size_t>(__builtin_popcount(bits)) != k) continue;
-    Members members;
-    for (std::uint32_t c = 0; c < pool.clients; ++c)
-      if (bits >> c & 1) members.push_back(c);
-    const double loss = made::loss(pool, members);
-    if (loss < best.loss) best = {loss, members};
-  }
-  return best;
-}
-
-AnnealingOptions annealing(std::size_t threads) {
-  std::vector<double> temperatures;
-  for (double t = 0.1; t > 1e-4; t *= 0.9) temperatures.push_back(t);
-  return {temperatures, 20, std::numeric_limits<std::size_t>::max(), 4, 5, threads, 42, {}};
-}
-
-}  // namespace
+using namespace made;
 
 TEST_CASE("binomials, saturating") {
   CHECK(binomial(46, 5) == 1370754);
@@ -212,59 +185,6 @@ TEST_CASE("a search stops when told, and keeps its best") {
   }
 }
 
-TEST_CASE("annealing honours its budget and its initial states") {
-  const auto model = made::pool(8, 30, 5).model();
-  auto options = annealing(1);
-  options.max_evaluations = 77;
-  options.initial_states.assign(4, Members{0, 1, 2, 3, 4});
-  Control control(kForever);
-  const auto result = anneal(Problem(model, 5), options, control);
-  for (const auto& chain : result.chains) CHECK(chain.evaluations == 77);
-  CHECK(control.evaluations == 4 * 77);
-}
-
-namespace {
-
-// Two quotas, a budget and a floor; client 0 in, client 1 out.
-Problem constrained(const LossModel& model, std::size_t k) {
-  const auto n = static_cast<std::uint32_t>(model.clients());
-  LinearConstraint odd, cost, records;
-  for (std::uint32_t client = 0; client < n; ++client) {
-    odd.amounts.push_back(client % 2);
-    cost.amounts.push_back(client * 3 % 7);
-    records.amounts.push_back(100 + client * 37 % 50);
-  }
-  odd.lower = 2;
-  odd.upper = 2;
-  cost.upper = 15;
-  records.lower = 480;
-  Members free, fallback;
-  for (std::uint32_t client = 2; client < n; ++client) free.push_back(client);
-  // Any federation that meets them will do as the fallback.
-  for (std::uint32_t bits = 0; bits < (1u << n) && fallback.empty(); ++bits) {
-    if (!(bits & 1) || (bits & 2) || static_cast<std::size_t>(__builtin_popcount(bits)) != k) continue;
-    std::int64_t a = 0, b = 0, c = 0;
-    for (std::uint32_t client = 0; client < n; ++client)
-      if (bits >> client & 1) a += odd.amounts[client], b += cost.amounts[client], c += records.amounts[client];
-    if (a != 2 || b > 15 || c < 480) continue;
-    for (std::uint32_t client = 0; client < n; ++client)
-      if (bits >> client & 1) fallback.push_back(client);
-  }
-  REQUIRE_FALSE(fallback.empty());
-  return Problem(model, k, {0}, free, {odd, cost, records}, fallback);
-}
-
-bool meets(const Problem& problem, const Members& members) {
-  bool has_fixed = false;
-  for (auto client : members) {
-    if (client == 1) return false;
-    has_fixed = has_fixed || client == 0;
-  }
-  return has_fixed && Balance(problem, members).violation() == 0.0;
-}
-
-}  // namespace
-
 TEST_CASE("every search keeps the constraints, and enumeration finds the best that do") {
   for (unsigned seed = 0; seed < 8; ++seed) {
     const auto pool = made::pool(seed, 13, 5);
@@ -301,91 +221,6 @@ TEST_CASE("every search keeps the constraints, and enumeration finds the best th
     CHECK(expanded.board.entries()[0].loss >= expected.loss - 1e-10);
     CHECK(annealed.board.entries()[0].loss >= expected.loss - 1e-10);
   }
-}
-
-TEST_CASE("annealing under the model ends where no swap improves, mostly at the optimum where the model is good") {
-  int optimal = 0;
-  for (unsigned seed = 0; seed < 10; ++seed) {
-    const auto rough = made::pool(seed, 14, 6), good = made::consistent_pool(seed, 14, 6);
-    for (const auto* pool : {&rough, &good}) {
-      const auto model = pool->model();
-      Control control(kForever);
-      const auto certified = anneal_quadratic(Problem(model, 6), annealing(2), control).certified;
-      REQUIRE(certified.size() == 6);
-      const double loss = made::loss(*pool, certified);
-      for (std::size_t p = 0; p < 6; ++p)
-        for (std::uint32_t in = 0; in < 14; ++in) {
-          if (std::find(certified.begin(), certified.end(), in) != certified.end()) continue;
-          Members neighbour = certified;
-          neighbour[p] = in;
-          CHECK(made::loss(*pool, neighbour) >= loss - 1e-10);
-        }
-      optimal += pool == &good && loss < brute_force(good, 6).loss + 1e-10;
-    }
-  }
-  CHECK(optimal >= 8);
-}
-
-TEST_CASE("replica exchange samples the distributions of its temperatures") {
-  // Fifteen federations. Over all walks, which visit all temperatures, a round ends in a federation as often as the
-  // mean over the temperatures of exp(-loss / temperature), normalised, says. Chi-square at 1e-6, on every fiftieth
-  // round.
-  const auto model = made::consistent_pool(8, 6, 4).model();
-  AnnealingOptions options = annealing(2);
-  options.chains = 3;
-  options.threads = 1;
-  options.evaluations_per_level = 2;  // few: trading must not disturb the distributions, rather than they recover
-  std::vector<double> losses;
-  Evaluator evaluator(model);
-  for (std::uint32_t a = 0; a < 6; ++a)
-    for (std::uint32_t b = a + 1; b < 6; ++b) losses.push_back(evaluator.loss(sum_rows(model, {a, b}).data()));
-  const double spread =
-      *std::max_element(losses.begin(), losses.end()) - *std::min_element(losses.begin(), losses.end());
-  options.temperatures = {spread, spread / 4.0, spread / 10.0};
-  std::map<double, double> share;
-  for (double temperature : options.temperatures) {
-    double total = 0.0;
-    for (double loss : losses) total += std::exp(-loss / temperature);
-    for (double loss : losses) share[loss] += std::exp(-loss / temperature) / total / 3.0;
-  }
-  REQUIRE(share.size() == 15);
-  Control control(kForever);
-  const auto result = temper(Problem(model, 2), {options, 200'000}, control);
-  std::map<double, double> seen;
-  double count = 0.0;
-  for (const auto& chain : result.chains)
-    for (std::size_t i = 100; i < chain.trace.size(); i += 50, ++count) seen[chain.trace[i]] += 1.0;
-  double chi = 0.0;
-  for (const auto& [loss, expected] : share)
-    chi += (seen[loss] - count * expected) * (seen[loss] - count * expected) / (count * expected);
-  CHECK(seen.size() == 15);
-  CHECK(chi < 54.6);  // 14 degrees of freedom
-}
-
-TEST_CASE("replica exchange finds optima, trades temperatures and stops") {
-  int traded = 0;
-  for (unsigned seed = 20; seed < 30; ++seed) {
-    const auto pool = made::pool(seed, 14, 6);
-    const auto model = pool.model();
-    AnnealingOptions options = annealing(2);
-    options.temperatures = {0.1, 0.03, 0.01, 0.003, 0.001};
-    options.chains = 5;
-    Control control(kForever);
-    const auto result = temper(Problem(model, 4), {options, 200}, control);
-    CHECK(result.board.entries()[0].members == brute_force(pool, 4).members);
-    CHECK(control.evaluations == 5 * (1 + 200 * 20));
-    for (const auto& chain : result.chains) {
-      CHECK(chain.trace.size() == 200);
-      traded += chain.best.members == result.board.entries()[0].members;
-    }
-  }
-  CHECK(traded > 25);  // walks that started hot have been cold as well
-  const auto model = made::pool(1, 14, 6).model();
-  AnnealingOptions options = annealing(2);
-  Control control(kForever);
-  control.interrupt();
-  CHECK(temper(Problem(model, 4), {options, 1000}, control).board.entries().size() >= 1);
-  CHECK(control.evaluations <= options.temperatures.size());
 }
 
 TEST_CASE("descent by exchanges ends where no exchange of up to so many members improves") {
@@ -436,16 +271,6 @@ TEST_CASE("descent by exchanges stops, and knows a federation of fixed members")
   CHECK(found.board.entries()[0].members == Members{0, 1, 2});
   const Problem fixed(model, 2, {1, 4}, {0, 2}, {}, {});
   CHECK(descend_by_exchanges(fixed, {1, 4}, 2, 3, 2, running).optimal == Members{1, 4});
-}
-
-TEST_CASE("annealing under the model stops at once, and has a result") {
-  const auto model = made::pool(6, 300, 2).model();
-  Control control(kForever);
-  control.interrupt();
-  const auto found = anneal_quadratic(Problem(model, 20), annealing(2), control);
-  CHECK(found.certified.empty());
-  REQUIRE(found.board.entries().size() >= 1);
-  CHECK(found.board.entries()[0].members.size() == 20);
 }
 
 TEST_CASE("greedy adds the best client each time") {

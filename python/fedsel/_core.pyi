@@ -132,6 +132,7 @@ def anneal(
     threads: int,
     seed: int,
     initial_states: Sequence[Sequence[int]],
+    screen: bool = True,
     time_limit: float,
     progress: _Progress,
 ) -> Annealing: ...

@@ -168,10 +168,7 @@ def test_clipping_changes_noisy_pools_only():
         ({"k": 0}, "k must be between 1 and 6, got 0"),
         ({"k": 7}, "k must be between 1 and 6, got 7"),
         ({"k": True}, "k must be a number, or a smallest and a largest one, got True"),
-        (
-            {"search": "magic"},
-            "search must be one of auto, expand, anneal, model, exhaustive, greedy, descent, got 'magic'",
-        ),
+        ({"search": "magic"}, "search must be one of auto, expand, anneal, temper, model, .*, got 'magic'"),
         ({"search": "temper", "chains": 1}, "replica exchange needs at least 2 chains, got 1"),
         ({"certificate": "maybe"}, "certificate must be one of auto, enumerate, model, none, got 'maybe'"),
         ({"seed": -1}, "seed must be between 0 and"),
