@@ -9,9 +9,10 @@ import numpy.typing as npt
 
 from fedsel.errors import SelectionError
 from fedsel.pool import Pool
+from fedsel.selection.certificates import CertificateMode
 from fedsel.selection.denoising import denoise
 from fedsel.selection.methods import check_size
-from fedsel.selection.select import CertificateMode, select
+from fedsel.selection.select import select
 from fedsel.selection.weights import PRESETS, LossWeights
 
 CHOICES = {
