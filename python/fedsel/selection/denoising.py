@@ -20,9 +20,10 @@ from fedsel.selection.shrinkage import CellStatistics, shrink
 
 DenoiseMethod = Literal["auto", "none", "clip", "consistent", "shrink", "reference"]
 
-SIGNIFICANCE = 5.0
+SIGNIFICANCE, SCORED_SIGNIFICANCE = 1.5, 5.0
 """Standard deviations by which a cell's spread between clients must stand out of the noise before ``reference``
-believes any of it. Chosen on made pools: among thousands of cells, spreads that are noise otherwise add up."""
+believes any of it, without and with scores: among thousands of cells, spreads that are noise otherwise add up. With
+scores there is less that cells must tell. Chosen on made pools and pools of Adult rows."""
 
 _BLOCK = 2**21  # cells looked at together, about 16 MB an array
 _FIXED_POINT = 2**30  # the largest table of the pool, summed over clients, in units of the result
@@ -125,7 +126,7 @@ def _referred(pool: Pool) -> npt.NDArray[np.float32]:
     statistics = CellStatistics.empty(pool.workload.cells)
     for block, fitted in _blocks(pool):
         statistics.add(fitted.cells, fitted.variance, sizes[block])
-    between = statistics.between(SIGNIFICANCE)
+    between = statistics.between(SIGNIFICANCE if scores is None else SCORED_SIGNIFICANCE)
     result = np.empty(pool.counts.shape, dtype=np.float32)
     found = []
     for block, fitted in _blocks(pool):
