@@ -31,7 +31,7 @@ def test_fidelity_rises_with_the_budget_and_denoising_helps():
                 example_population(),
                 sizes=(4,),
                 epsilons=(100.0, 0.3),
-                recipes=("clip", "reference"),
+                recipes=("clip", "shrink"),
                 federations=100,
                 draws=3,
             )
@@ -39,8 +39,8 @@ def test_fidelity_rises_with_the_budget_and_denoising_helps():
     )
     rho = {(line.epsilon, line.recipe): line.rho for line in lines}
     assert rho[100.0, "clip"] > 0.999
-    assert rho[100.0, "reference"] > 0.999
-    assert rho[0.3, "reference"] > rho[0.3, "clip"] + 0.02
+    assert rho[100.0, "shrink"] > 0.999
+    assert rho[0.3, "shrink"] > rho[0.3, "clip"] + 0.02
     best = next(line for line in lines if line.epsilon == 100.0)
     assert best.regret == pytest.approx(0.0, abs=0.02)
     assert best.overlap > 0.7
@@ -126,7 +126,7 @@ def test_the_command_draws_a_plot(tmp_path):
     arguments = ["experiment", "fidelity", "-k", "3", "-k", "4", "--epsilon", "1", "--epsilon", "10", "--draws", "2"]
     path = tmp_path / "fidelity.svg"
     result = CliRunner().invoke(
-        app, [*arguments, "--federations", "20", "--recipe", "clip", "--recipe", "reference", "--plot", str(path)]
+        app, [*arguments, "--federations", "20", "--recipe", "clip", "--recipe", "shrink", "--plot", str(path)]
     )
     assert result.exit_code == 0, result.output
     assert path.read_text(encoding="utf-8").count("<svg") == 1

@@ -44,8 +44,8 @@ def fidelity_command(
     recipe: Annotated[
         list[str] | None,
         typer.Option(
-            help="What to compare: paper, as-released, clip, consistent, shrink, reference, reference-precision or "
-            "scores; may be repeated. (default: all; scores only where there are rows)"
+            help="What to compare: paper, as-released, clip, consistent, shrink, shrink-precision, "
+            "reference-precision or scores; may be repeated. (default: all; scores only where there are rows)"
         ),
     ] = None,
     federations: Annotated[int, typer.Option(min=3, help="Random federations of each size.")] = 1000,

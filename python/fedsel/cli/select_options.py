@@ -120,8 +120,8 @@ SensitiveOption = Annotated[
 Denoise = Annotated[
     DenoiseMethod,
     typer.Option(
-        help="What is done to noisy tables first; auto is reference: consistent tables, pulled towards what the pool "
-        "says as a whole, and corrected by scores where there are some.",
+        help="What is done to noisy tables first; auto is shrink: consistent tables, pulled towards the pool's; with "
+        "scores it is reference.",
         rich_help_panel=_LOSS,
     ),
 ]

@@ -55,13 +55,14 @@ RECIPES = {
         Recipe("clip", "clip"),
         Recipe("consistent", "consistent"),
         Recipe("shrink", "shrink"),
-        Recipe("reference", "reference"),
+        Recipe("shrink-precision", "shrink", precision="loss"),
         Recipe("reference-precision", "reference", precision="loss"),
         Recipe("scores", "reference", scores=True),
     )
 }
 """From the published estimator on, each adds one step to an earlier one: exact calibration, then denoising, then the
-precision of tables by their weight in the loss, then a second round of scores."""
+precision of tables by their weight in the loss, then another distribution to shrink towards, then a second round of
+scores."""
 
 
 @dataclass(frozen=True, eq=False)

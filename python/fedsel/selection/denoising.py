@@ -20,10 +20,9 @@ from fedsel.selection.shrinkage import CellStatistics, shrink
 
 DenoiseMethod = Literal["auto", "none", "clip", "consistent", "shrink", "reference"]
 
-SIGNIFICANCE, SCORED_SIGNIFICANCE = 1.5, 5.0
+SIGNIFICANCE = 5.0
 """Standard deviations by which a cell's spread between clients must stand out of the noise before ``reference``
-believes any of it, without and with scores: among thousands of cells, spreads that are noise otherwise add up. With
-scores there is less that cells must tell. Chosen on made pools and pools of Adult rows."""
+believes any of it. Chosen on made pools: among thousands of cells, spreads that are noise otherwise add up."""
 
 _BLOCK = 2**21  # cells looked at together, about 16 MB an array
 _FIXED_POINT = 2**30  # the largest table of the pool, summed over clients, in units of the result
@@ -43,7 +42,8 @@ def denoise(pool: Pool, *, method: DenoiseMethod = "auto") -> Pool:
         each client's cells are pulled towards the pool's by empirical Bayes. ``reference``: the same, towards the
         pool's distribution with its associations denoised (see `fedsel.selection.reference`), and only cells whose
         spread between clients is beyond doubt keep any of it; scores, if there are any, then correct the tables.
-        ``auto``: ``reference`` where every count is noisy and all tables are two-way, else ``none``.
+        ``auto``: where every count is noisy and all tables are two-way, ``reference`` with scores and ``shrink``
+        without; else ``none``.
 
     Returns
     -------
@@ -80,7 +80,9 @@ def resolve_method(pool: Pool, method: DenoiseMethod) -> DenoiseMethod:
         return method
     noisy = all(plan.mechanism != "none" for plan in pool.plans)
     pairs = all(len(members) == 2 for members in pool.workload.sets)
-    return "reference" if noisy and pairs and len(pool) > 1 and pool.unit == 1.0 else "none"
+    if not (noisy and pairs and len(pool) > 1 and pool.unit == 1.0):
+        return "none"
+    return "shrink" if pool.scores is None else "reference"
 
 
 def _slices(pool: Pool) -> Iterator[slice]:
@@ -126,7 +128,7 @@ def _referred(pool: Pool) -> npt.NDArray[np.float32]:
     statistics = CellStatistics.empty(pool.workload.cells)
     for block, fitted in _blocks(pool):
         statistics.add(fitted.cells, fitted.variance, sizes[block])
-    between = statistics.between(SIGNIFICANCE if scores is None else SCORED_SIGNIFICANCE)
+    between = statistics.between(SIGNIFICANCE)
     result = np.empty(pool.counts.shape, dtype=np.float32)
     found = []
     for block, fitted in _blocks(pool):
