@@ -11,8 +11,9 @@ from fedsel.errors import PoolError, PrivacyError, ReleaseError
 from fedsel.pool_scores import ClientScores
 from fedsel.privacy.client import release
 from fedsel.privacy.ledger import Ledger
+from fedsel.privacy.plan import NoisePlan
 from fedsel.release_file import read_release, write_release
-from fedsel.score_rule import RECORDS
+from fedsel.score_rule import RECORDS, ScoreTotals
 from fedsel.tables import count
 from score_samples import COLUMNS, NAMES, SCHEMA, WORKLOAD, both_rounds, first_round, made_plan, second_round
 
@@ -124,10 +125,32 @@ def test_a_stored_pool_keeps_its_scores(tmp_path):
     np.testing.assert_array_equal(back.scores.counts, pool.scores.counts)
     meta = tmp_path / "pool" / "pool.json"
     content = json.loads(meta.read_text())
-    for damage in ({"scores": None}, {"scores": {**content["scores"], "counts": [[1]]}}, {"format": 3}):
+    for damage in (
+        {"scores": None},
+        {"format": 1},
+        {"format": 3},
+        {"plan_index": [1e400, 0, 0, 0, 0, 0]},
+        {"rounds": [[1]] * 6},
+        {"sets": [[0.5, 1.2]]},
+        *(
+            {"scores": {**content["scores"], **change}}
+            for change in (
+                {"counts": [[1]]},
+                {"counts": [[1.7] * 6] * 6},
+                {"seeded": ["false"] * 6},
+                {"rounds": [2]},
+                {"plan_index": ["0"] * 6},
+            )
+        ),
+    ):
         meta.write_text(json.dumps({**content, **damage}))
         with pytest.raises(PoolError, match=r"pool\.json"):
             Pool.load(tmp_path / "pool")
+    meta.write_text(json.dumps(content))
+    other = replace(rule, bounds=tuple(2 * bound for bound in rule.bounds))
+    (tmp_path / "pool" / "rule.json").write_text(other.to_json())
+    with pytest.raises(PoolError, match=f"expected the rule '{rule.identity[:12]}' that the scores were made under"):
+        Pool.load(tmp_path / "pool")
 
 
 def test_a_subset_keeps_the_scores_of_its_clients():
@@ -146,7 +169,7 @@ def test_bad_scores_are_refused():
         ({"counts": scores.counts[:, :3]}, "counts: expected int64 of shape"),
         ({"counts": scores.counts + 2**41}, r"expected between -2\*\*40 and 2\*\*40"),
         ({"seeded": (True,)}, "every plan must be used"),
-        ({"releases": 3}, "releases: expected 1 or 2, got 3"),
+        ({"rounds": (2,)}, "rounds: expected 6, got 1"),
     ):
         with pytest.raises(PoolError, match=message):
             replace(scores, **changes)
@@ -161,7 +184,7 @@ def test_releases_with_scores_that_contradict_themselves_are_refused():
         ({"plan": replace(second.plan, scores=(128,) * 6)}, r"plan: scores: expected \(256"),
         ({"scores": None, "counts": second.counts[:0]}, "at least one table or score"),
         ({"protocol": replace(made_plan(), epsilon=3.0)}, "none of its parts up to round 2"),
-        ({"protocol": made_plan(rounds=1)}, "expected several rounds, got 1"),
+        ({"protocol": made_plan(rounds=1)}, "expected 2 to 100 rounds, got 1"),
         ({"round": 1}, "none of its parts up to round 1"),
         ({"counts": second.counts[:5]}, r"expected shape \(6,\)"),
     ):
@@ -181,6 +204,45 @@ def test_the_second_round_is_covered_by_the_charge_of_the_first(tmp_path):
         second = release(None, SCHEMA, plan, client="c0", scores=scores, ledger=ledger, round=2, part=2)
         assert second.round == 2
         assert len(ledger.charges) == 1
+
+
+def test_the_noise_of_one_seed_differs_between_rules():
+    """Or the difference of two releases would be exact."""
+    rule, releases = both_rounds()
+    other = replace(rule, bounds=tuple(2 * bound for bound in rule.bounds))
+    again = second_round(made_plan(), other)
+    exact = rule.total(COLUMNS[0]).counts - other.total(COLUMNS[0]).counts
+    assert not np.array_equal(releases[6].counts - again[0].counts, exact)
+
+
+def test_scores_of_other_promises_or_unstated_mixtures_are_refused():
+    rule, releases = both_rounds()
+    pool = Pool.from_releases(releases, rule=rule)
+    scores = pool.scores
+    looser = replace(scores, plans=(replace(scores.plans[0], epsilon=9.0),))
+    with pytest.raises(PoolError, match=r"scores: epsilon: expected 4\.0, that of the tables, got 9\.0"):
+        replace(pool, scores=looser)
+    late = [*releases[:-1], replace(releases[-1], round=9)]
+    with pytest.raises(PoolError, match=r"scores differ between clients in round \(2, 9\)"):
+        Pool.from_releases(late, rule=rule)
+    mixed = Pool.from_releases(late, rule=rule, allow_mixed=True)
+    assert mixed.mixed == ("scores: round (2, 9)",)
+    assert mixed.round == 9
+
+
+def test_counts_too_large_for_a_release_are_clipped_not_refused():
+    """Nothing is charged for a release that the data then make impossible; clipping moves no neighbours apart."""
+    rule, _ = both_rounds()
+    huge = ScoreTotals(rule.queries, np.full(6, 2**60))
+    found = release(None, SCHEMA, made_plan(), client="c0", scores=huge, seed=0, round=2, part=2)
+    assert np.all(np.abs(found.counts - 2**39) < 6 * found.plan.scale)
+
+
+def test_a_long_protocol_does_not_stall_the_reader():
+    _, releases = both_rounds()
+    many = NoisePlan("discrete-gaussian", "add-remove", 4.0, 1e-5, 84, (1,) * 200_000, "exact", (), (1,) * 200_000)
+    with pytest.raises(ReleaseError, match="expected 2 to 100 rounds, got 200000"):
+        replace(releases[-1], protocol=many)
 
 
 def test_rounds_of_one_seed_get_different_noise():

@@ -17,7 +17,7 @@ from fedsel.pool_builder import differences, some
 from fedsel.pool_gathering import gather
 from fedsel.pool_scores import ClientScores
 from fedsel.privacy.limits import COUNT_BOUND
-from fedsel.privacy.noise_tail import cell_variance
+from fedsel.privacy.noise_tail import usable_variance
 from fedsel.privacy.plan import NoisePlan
 from fedsel.privacy.statement import PrivacyStatement, state
 from fedsel.release import Release, check_client_name, check_plan, check_round, check_rows, check_workload
@@ -109,9 +109,18 @@ class Pool:
             check_round(number)
         for rows, index in set(zip(self.rows, self.plan_index, strict=True)):
             check_rows(rows, self.schema, self.plans[index])
-        if self.scores is not None and len(self.scores.plan_index) != len(self.clients):
-            raise PoolError(f"pool: scores: expected {len(self.clients)}, got {len(self.scores.plan_index)}")
+        if self.scores is not None:
+            self._check_scores(self.scores)
         self._check_counts()
+
+    def _check_scores(self, scores: ClientScores) -> None:
+        if len(scores.plan_index) != len(self.clients):
+            raise PoolError(f"pool: scores: expected {len(self.clients)}, got {len(scores.plan_index)}")
+        for tables, own in set(zip(self.plan_index, scores.plan_index, strict=True)):
+            for field in ("mechanism", "adjacency", "epsilon", "delta", "accounting", "numerator"):
+                expected, got = getattr(self.plans[tables], field), getattr(scores.plans[own], field)
+                if expected != got:
+                    raise PoolError(f"pool: scores: {field}: expected {expected}, that of the tables, got {got}")
 
     def _check_counts(self) -> None:
         shape = (len(self.clients), self.workload.cells)
@@ -293,7 +302,7 @@ class Pool:
     @property
     def round(self) -> int:
         """Round of the pool: the latest among its releases."""
-        return max(self.rounds)
+        return max(self.rounds + (() if self.scores is None else self.scores.rounds))
 
     @property
     def exact(self) -> bool:
@@ -307,13 +316,17 @@ class Pool:
 
     @cached_property
     def variance(self) -> npt.NDArray[np.float64]:
-        """Noise variance of a cell in each client's tables, in records squared, (clients, tables)."""
-        return _read_only(np.stack([cell_variance(plan) for plan in self.plans])[list(self.plan_index)])
+        """Noise variance of a cell in each client's tables, in records squared, (clients, tables).
+
+        0 for exact counts only: the noise of a discrete Laplace may be so narrow that no float holds its variance.
+        """
+        return _read_only(np.stack([usable_variance(plan) for plan in self.plans])[list(self.plan_index)])
 
     @cached_property
     def mixed(self) -> tuple[str, ...]:
         """What differs between the clients' releases, one phrase each, for the result to state; empty if nothing."""
-        return tuple(differences(self.plans, self.rounds, self.seeded))
+        found = differences(self.plans, self.rounds, self.seeded)
+        return tuple(found if self.scores is None else [*found, *(f"scores: {one}" for one in self.scores.mixed)])
 
     @cached_property
     def private(self) -> PrivacyStatement:
@@ -322,7 +335,7 @@ class Pool:
         if self.scores is None:
             return state(plans, seeded=self.seeded)
         seeded = [any(pair) for pair in zip(self.seeded, self.scores.seeded, strict=True)]
-        return state(plans, seeded=seeded, rounds=self.scores.releases)
+        return state(plans, seeded=seeded, rounds=1 if self.scores.rounds == self.rounds else 2)
 
     def totals(self) -> Totals:
         """Estimate how many records each client has.

@@ -28,6 +28,8 @@ class PoolBuilder:
     ----------
     protocols : dict of str to (NoisePlan or None)
         For every client so far, the plan of several rounds that its tables are a part of, if any.
+    promises : dict of str to NoisePlan
+        For every client so far, the plan whose guarantee its release states.
     """
 
     def __init__(self, clients: int, *, allow_mixed: bool = False) -> None:
@@ -40,6 +42,7 @@ class PoolBuilder:
         self._counts: npt.NDArray[np.int64] = np.empty((0, 0), dtype=np.int64)
         self._sources: dict[str, str] = {}
         self.protocols: dict[str, NoisePlan | None] = {}
+        self.promises: dict[str, NoisePlan] = {}
         self._plans: dict[NoisePlan, int] = {}
         self._plan_index: list[int] = []
         self._seeded: list[bool] = []
@@ -67,6 +70,7 @@ class PoolBuilder:
         self._counts[len(self._sources)] = release.table_counts
         self._sources[release.client] = source
         self.protocols[release.client] = release.protocol
+        self.promises[release.client] = release.protocol or release.plan
         self._plan_index.append(self._plans.setdefault(release.table_plan, len(self._plans)))
         self._seeded.append(release.seeded)
         self._rounds.append(release.round)

@@ -58,7 +58,7 @@ _PLAN_FIELDS = {
     "weights": list,
     "accounting": str,
 }
-_SCORE_FIELDS = {"counts": list, "plans": list, "plan_index": list, "seeded": list, "releases": int}
+_SCORE_FIELDS = {"counts": list, "plans": list, "plan_index": list, "seeded": list, "rounds": list, "rule": str}
 
 
 def save_pool(pool: Pool, folder: Path, *, overwrite: bool = False) -> None:
@@ -149,7 +149,8 @@ def _describe(pool: Pool, size: int) -> bytes:
             "plans": [_describe_plan(plan) for plan in pool.scores.plans],
             "plan_index": list(pool.scores.plan_index),
             "seeded": list(pool.scores.seeded),
-            "releases": pool.scores.releases,
+            "rounds": list(pool.scores.rounds),
+            "rule": pool.scores.rule.identity,
         }
     return json.dumps(content, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
 
@@ -195,11 +196,13 @@ def load_pool(folder: Path) -> dict[str, Any]:
                 f"{folder / META}: fingerprint: expected {schema.fingerprint}, that of the schema, "
                 f"got {str(content['fingerprint'])[:80]!r}"
             )
-        workload = Workload(schema.names, schema.domain, tuple(tuple(map(int, members)) for members in content["sets"]))
+        workload = Workload(schema.names, schema.domain, tuple(_integers(members) for members in content["sets"]))
         check_workload(workload, schema)
         plans = tuple(_plan(folder, plan) for plan in content["plans"])
-        indices = tuple(map(int, content["plan_index"]))
-    except (TypeError, ValueError) as error:
+        indices = _integers(content["plan_index"])
+        rounds = _integers(content["rounds"])
+        rows = tuple(None if number is None else _integers([number])[0] for number in content["rows"])
+    except (TypeError, ValueError, OverflowError) as error:
         if isinstance(error, PoolError):
             raise
         if isinstance(error, FedselError):
@@ -218,12 +221,23 @@ def load_pool(folder: Path) -> dict[str, Any]:
         "plans": plans,
         "plan_index": indices,
         "seeded": tuple(content["seeded"]),
-        "rounds": tuple(content["rounds"]),
-        "rows": tuple(content["rows"]),
+        "rounds": rounds,
+        "rows": rows,
     }
-    if content.get("format") == 2:
+    if content["format"] == 1 and "scores" in content:
+        raise PoolError(f"{folder / META}: scores: expected none in format 1")
+    if content["format"] == 2:
         fields["scores"] = _scores(folder, content.get("scores"))
     return fields
+
+
+def _integers(values: Any) -> tuple[int, ...]:
+    """Return a list of 64-bit integers as a tuple; anything else is a TypeError."""
+    if not isinstance(values, list):
+        raise TypeError(f"expected a list of integers, got {type(values).__name__}")
+    if not all(isinstance(v, int) and not isinstance(v, bool) and abs(v) < 2**63 for v in values):
+        raise TypeError("expected integers of 64 bits")
+    return tuple(values)
 
 
 def _scores(folder: Path, content: Any) -> ClientScores:
@@ -232,14 +246,27 @@ def _scores(folder: Path, content: Any) -> ClientScores:
     _check_types(content, _SCORE_FIELDS, folder / META)
     try:
         rule = read_rule(folder / RULE)
-        counts = np.array(content["counts"], dtype=np.int64).reshape(len(content["counts"]), len(rule.queries.names))
+        if rule.identity != content["rule"]:
+            raise PoolError(
+                f"{folder / RULE}: expected the rule {content['rule'][:12]!r} that the scores were made under, "
+                f"got {rule.identity[:12]}"
+            )
+        counts = np.array([_integers(row) for row in content["counts"]], dtype=np.int64)
         plans = tuple(_plan(folder, plan) for plan in content["plans"])
-        indices = tuple(map(int, content["plan_index"]))
-        seeded = tuple(map(bool, content["seeded"]))
-        return ClientScores(rule, counts, plans, indices, seeded, content["releases"])
-    except PoolError:
-        raise
+        seeded = content["seeded"]
+        if not all(isinstance(flag, bool) for flag in seeded):
+            raise TypeError("seeded: expected true or false")
+        return ClientScores(
+            rule,
+            counts.reshape(len(content["counts"]), -1),
+            plans,
+            _integers(content["plan_index"]),
+            tuple(seeded),
+            _integers(content["rounds"]),
+        )
     except (TypeError, ValueError, OverflowError) as error:
+        if str(error).startswith(str(folder)):
+            raise
         raise PoolError(f"{folder / META}: scores: {' '.join(str(error).split())[:200]}") from None
 
 
@@ -280,12 +307,12 @@ def _plan(folder: Path, content: Any) -> NoisePlan:
     return NoisePlan(
         mechanism=content["mechanism"],
         adjacency=content["adjacency"],
-        epsilon=float(content["epsilon"]),
+        epsilon=float(content["epsilon"]),  # "inf", or a number
         delta=float(content["delta"]),
         numerator=content["numerator"],
-        weights=tuple(map(int, content["weights"])),
+        weights=_integers(content["weights"]),
         accounting=content["accounting"],
-        scores=tuple(map(int, content.get("scores", ()))),
+        scores=_integers(content.get("scores", [])),
     )
 
 

@@ -12,9 +12,9 @@ import numpy.typing as npt
 from fedsel.errors import PoolError
 from fedsel.pool_builder import differences, some
 from fedsel.privacy.limits import COUNT_BOUND
-from fedsel.privacy.noise_tail import cell_variance
+from fedsel.privacy.noise_tail import usable_variance
 from fedsel.privacy.plan import NoisePlan
-from fedsel.release import Release, check_plan
+from fedsel.release import Release, check_plan, check_round
 from fedsel.score_rule import ScoreRule
 
 
@@ -34,8 +34,8 @@ class ClientScores:
         Which of `plans` each client's scores have.
     seeded : tuple of bool
         Whether each client's noise came from a seeded generator.
-    releases : {1, 2}
-        Releases that a client's tables and scores came in.
+    rounds : tuple of int
+        Round of each client's scores.
 
     Raises
     ------
@@ -50,7 +50,7 @@ class ClientScores:
     plans: tuple[NoisePlan, ...]
     plan_index: tuple[int, ...]
     seeded: tuple[bool, ...]
-    releases: int = 2
+    rounds: tuple[int, ...]
 
     def __post_init__(self) -> None:
         shape = (len(self.plan_index), len(self.rule.queries.names))
@@ -60,8 +60,10 @@ class ClientScores:
             )
         if self.counts.min(initial=0) < -COUNT_BOUND or self.counts.max(initial=0) > COUNT_BOUND:
             raise PoolError("scores: counts: expected between -2**40 and 2**40, got one beyond")
-        if self.releases not in (1, 2):
-            raise PoolError(f"scores: releases: expected 1 or 2, got {self.releases}")
+        if len(self.rounds) != len(self.plan_index):
+            raise PoolError(f"scores: rounds: expected {len(self.plan_index)}, got {len(self.rounds)}")
+        for number in set(self.rounds):
+            check_round(number)
         if len(self.seeded) != len(self.plan_index) or set(self.plan_index) != set(range(len(self.plans))):
             raise PoolError("scores: every plan must be used, and every client have one")
         for plan in self.plans:
@@ -75,7 +77,7 @@ class ClientScores:
     @cached_property
     def variance(self) -> npt.NDArray[np.float64]:
         """Noise variance of `values`, in squared units, (clients, scores)."""
-        by_plan = np.stack([cell_variance(plan) for plan in self.plans])
+        by_plan = np.stack([usable_variance(plan) for plan in self.plans])
         return np.asarray(by_plan[list(self.plan_index)] * np.array(self.rule.queries.units) ** 2)
 
     def subset(self, rows: list[int]) -> ClientScores:
@@ -87,7 +89,13 @@ class ClientScores:
             plans=tuple(self.plans[plan] for plan in used),
             plan_index=tuple(used.index(self.plan_index[row]) for row in rows),
             seeded=tuple(self.seeded[row] for row in rows),
+            rounds=tuple(self.rounds[row] for row in rows),
         )
+
+    @property
+    def mixed(self) -> list[str]:
+        """What differs between the clients' scores, one phrase each."""
+        return differences(self.plans, self.rounds, self.seeded)
 
 
 class ScoreBuilder:
@@ -156,7 +164,7 @@ class ScoreBuilder:
             if missing:
                 raise PoolError(f"client {some(missing)}: the releases hold {kind}")
         plans: dict[NoisePlan, int] = {}
-        index, seeded, counts = [], [], []
+        index, seeded, counts, rounds = [], [], [], []
         for name, protocol in protocols.items():
             release, source = self._held[name]
             if not release.workload.sets and (protocol is None or release.protocol != protocol):
@@ -164,12 +172,10 @@ class ScoreBuilder:
             index.append(plans.setdefault(release.score_plan, len(plans)))
             seeded.append(release.seeded)
             counts.append(release.score_counts)
-        found = [] if allow_mixed else differences(tuple(plans), [1], seeded)
-        if found:
+            rounds.append(release.round)
+        scores = ClientScores(self._rule, np.stack(counts), tuple(plans), tuple(index), tuple(seeded), tuple(rounds))
+        if scores.mixed and not allow_mixed:
             raise PoolError(
-                f"scores differ between clients in {'; '.join(found)}; mixed releases must be allowed explicitly"
+                f"scores differ between clients in {'; '.join(scores.mixed)}; mixed releases must be allowed explicitly"
             )
-        together = all(release.workload.sets for release, _ in self._held.values())
-        return ClientScores(
-            self._rule, np.stack(counts), tuple(plans), tuple(index), tuple(seeded), 1 if together else 2
-        )
+        return scores

@@ -19,6 +19,7 @@ from fedsel.tables import Workload
 
 MAX_CLIENT_NAME = 200
 MAX_ROUND = 1_000_000
+MAX_PROTOCOL_ROUNDS = 100
 
 
 def check_client_name(name: object) -> str:
@@ -214,8 +215,8 @@ def check_protocol(protocol: NoisePlan | None, plan: NoisePlan, round: int) -> N
     """
     if protocol is None:
         return
-    if len(protocol.rounds) == 1:
-        raise ReleaseError("protocol: expected several rounds, got 1")
+    if not 1 < len(protocol.rounds) <= MAX_PROTOCOL_ROUNDS:
+        raise ReleaseError(f"protocol: expected 2 to {MAX_PROTOCOL_ROUNDS} rounds, got {len(protocol.rounds)}")
     if plan not in (protocol.part(number) for number in range(1, min(round, len(protocol.rounds)) + 1)):
         raise ReleaseError(f"protocol: none of its parts up to round {round} is the noise of this release")
 

@@ -29,7 +29,9 @@ RECORDS = "records"
 
 MAX_SCORES = 100
 MAX_RESOLUTION = 1 << 20
-MAX_MAGNITUDE = 1e9  # of coefficients and information; sums of them stay far inside a float
+MAX_MAGNITUDE = 1e9  # of any number of a rule; what is computed from them stays far inside a float
+MIN_BOUND = 1e-6
+MAX_NUMBERS = 20_000_000  # scores times cells: what a rule makes of a client's memory
 
 FRACTION_BITS = 16
 """Binary digits kept of a count while a row is summed over its tables."""
@@ -144,6 +146,11 @@ class ScoreRule:
         check_resolution(self.resolution)
         if (self.workload.names, self.workload.domain) != (self.schema.names, self.schema.domain):
             raise RuleError("score rule: the workload is not over the variables of the schema")
+        if len(self.names) * self.workload.cells > MAX_NUMBERS:
+            raise RuleError(
+                f"score rule: scores times cells: expected at most {MAX_NUMBERS}, "
+                f"got {len(self.names) * self.workload.cells}"
+            )
         for field, array, shape in (
             ("coefficients", self.coefficients, (len(self.names), len(self.workload.sets))),
             ("information", self.information, (self.workload.cells,)),
@@ -157,9 +164,9 @@ class ScoreRule:
                 raise RuleError(f"score rule: {field}: expected numbers of magnitude at most {MAX_MAGNITUDE:g}")
         if not self.proportions.min(initial=1.0) > 0:
             raise RuleError("score rule: proportions: expected positive numbers")
-        for field, values, least in (("centres", self.centres, -math.inf), ("bounds", self.bounds, 0.0)):
-            if len(values) != len(self.names) or not all(least < value < math.inf for value in values):
-                kind = "finite numbers" if least < 0 else "positive finite numbers"
+        for field, values, least in (("centres", self.centres, -MAX_MAGNITUDE), ("bounds", self.bounds, MIN_BOUND)):
+            if len(values) != len(self.names) or not all(least <= value <= MAX_MAGNITUDE for value in values):
+                kind = f"numbers between {least:g} and {MAX_MAGNITUDE:g}"
                 raise RuleError(f"score rule: {field}: expected {len(self.names)} {kind}, got {list(values)}")
 
     @cached_property

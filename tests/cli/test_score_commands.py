@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from fedsel.cli.main import main
 from fedsel.datasets.hospitals import write_hospitals
 from fedsel.privacy.ledger import Ledger
-from fedsel.release_file import read_release
+from fedsel.release_file import read_release, write_release
 from fedsel.score_rule_file import read_rule
 
 NAMES = ("harbour", "hill", "lake", "north")
@@ -172,3 +173,70 @@ def test_a_rule_of_another_schema_is_refused(run: Run) -> None:
     Path("other.toml").write_text(other)
     run("scores", "public-rule", "hospitals/hill.csv", "--schema", "other.toml", "--epsilon", "4", "-o", "rule.json")
     assert "schema differs from that of" in refused(second_round(run, "lake"))
+
+
+def test_the_output_replaces_nothing_that_is_needed(run: Run) -> None:
+    first_round(run, "--scores")
+    run("scores", "rule", *RELEASES, "-o", "rule.json")
+    for kept in ("releases/lake.ledger", "releases/lake.parquet", "rule.json", "hospitals/lake.csv"):
+        before = Path(kept).read_bytes()
+        message = refused(second_round(run, "lake", "-o", kept, "--force"))
+        assert message.startswith(f"{kept}: the output must be another file")
+        assert Path(kept).read_bytes() == before
+    given = (
+        "release",
+        "hospitals/lake.csv",
+        "--schema",
+        "schema.toml",
+        "--client",
+        "lake",
+        "--epsilon",
+        "1",
+        "--force",
+    )
+    for kept in ("hospitals/lake.csv", "schema.toml"):
+        assert "the output must be another file" in refused(run(*given, "-o", kept))
+    assert "the output must be another file" in refused(run(*given, "-o", "x", "--ledger", "x"))
+
+
+def test_exact_scores_are_refused(run: Run) -> None:
+    given = ("release", "hospitals/lake.csv", "--schema", "schema.toml", "--client", "lake", "-o", "lake.parquet")
+    assert "epsilon must be finite" in refused(run(*given, "--epsilon", "inf", "--non-private", "--scores"))
+
+
+def test_the_second_round_follows_the_first(run: Run) -> None:
+    first_round(run, "--scores", "--round", "3")
+    run("scores", "rule", *RELEASES, "-o", "rule.json")
+    assert refused(second_round(run, "lake", "--round", "2")).startswith("releases/lake.ledger: ")
+    status, out, err = second_round(run, "lake")
+    assert status == 0, err
+    assert "round 4" in out
+    assert "(both rounds together)" in out
+    assert read_release("scores/lake.parquet").round == 4
+
+
+def test_a_pool_check_needs_tables_and_their_scores(run: Run) -> None:
+    both_rounds(run)
+    assert "scores only" in refused(run("pool", "check", *SCORES, "--rule", "rule.json"))
+    assert "no release holds scores" in refused(run("pool", "check", *RELEASES, "--rule", "rule.json"))
+
+
+def test_a_promise_broken_by_the_scores_is_a_problem(run: Run) -> None:
+    run("scores", "public-rule", "hospitals/hill.csv", "--schema", "schema.toml", "--epsilon", "4", "-o", "rule.json")
+    first_round(run, "--rule", "rule.json")
+    honest = read_release(RELEASES[0])
+    plan = honest.plan
+    heavier = tuple(w if i < plan.tables else 16 * w for i, w in enumerate(plan.weights))
+    write_release(replace(honest, plan=replace(plan, weights=heavier)), RELEASES[0], overwrite=True)
+    message = refused(run("pool", "check", RELEASES[0], "--rule", "rule.json"))
+    assert message.startswith("client 'harbour': delta: expected")
+
+
+def test_a_promise_that_cannot_be_examined_exactly_is_bounded(run: Run) -> None:
+    first_round(run)
+    honest = read_release(RELEASES[0])
+    awkward = tuple(10**15 + 37 * i * i + i for i in range(len(honest.plan.weights)))
+    numerator = round(float(honest.plan.scale[0]) ** 2 * 10**15)  # about the noise it has
+    plan = replace(honest.plan, weights=awkward, numerator=numerator, epsilon=0.1)
+    write_release(replace(honest, plan=plan), RELEASES[0], overwrite=True)
+    assert "delta: expected" in refused(run("pool", "check", RELEASES[0]))

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from fedsel.selection.empirical_bayes import posterior
 
@@ -45,6 +47,14 @@ def test_a_centre_that_should_be_0_is_pulled_there():
     near = posterior(np.full(4, 0.3), np.ones(4), centred=True)
     assert near.centre == 0
     assert np.abs(near.mean).max() < 1e-3
+
+
+@given(seed=st.integers(0, 2**32), size=st.integers(2, 6), spread=st.floats(0.0, 12.0))
+def test_any_variances_have_a_posterior(seed, size, spread):
+    rng = np.random.default_rng(seed)
+    found = posterior(rng.normal(0, 1, size), 10.0 ** rng.uniform(-spread, spread, size))
+    assert np.isfinite(found.mean).all()
+    assert (found.variance >= 0).all()
 
 
 def test_exact_measurements_and_single_ones_stay():

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -84,6 +85,16 @@ def test_sizes_are_positive_and_close_to_the_truth():
     np.testing.assert_allclose(positive_sizes(pool), truth, rtol=0.05, atol=200)
     drowned = example_pool(0.001)
     assert positive_sizes(drowned).min() > 0
+
+
+def test_a_small_size_that_is_known_stays_small():
+    """However large the other clients are."""
+    pool = example_pool(10.0)
+    counts = pool.counts.copy()
+    counts[0] //= 20
+    counts[1:] *= 100
+    uneven = replace(pool, counts=counts)
+    assert positive_sizes(uneven)[0] == pytest.approx(uneven.totals().estimate[0], rel=0.02)
 
 
 @pytest.mark.parametrize("shape", [0.2, 1.0])

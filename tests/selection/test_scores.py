@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fedsel import FederationLoss, LossWeights, Pool, Workload, select
-from fedsel.errors import SelectionError
+from fedsel.errors import PrivacyError, SelectionError
 from fedsel.pool_scores import ClientScores
 from fedsel.privacy.calibration import certify, plan_noise
 from fedsel.selection import denoise
@@ -21,7 +21,7 @@ from fedsel.selection.score_plan import (
 )
 from fedsel.selection.score_tilt import _tilted, check_rule, mean_scores, target_scores, tilt_to
 from fedsel.selection.weights import COMPONENT_NAMES
-from score_samples import COLUMNS, SCHEMA, WORKLOAD, both_rounds, exact_pool, made_plan
+from score_samples import COLUMNS, SCHEMA, WORKLOAD, both_rounds, exact_pool, first_round, made_plan, second_round
 
 
 def scored_pool(epsilon=4.0, seed=0):
@@ -130,7 +130,7 @@ def test_scores_that_are_noise_move_nothing():
     plan = releases[-1].plan
     unit = np.array(rule.queries.units)
     noise = np.rint(np.random.default_rng(0).normal(0, 1, (400, 6)) * plan.scale).astype(np.int64)
-    scores = ClientScores(rule, noise, (plan,), (0,) * 400, (True,) * 400)
+    scores = ClientScores(rule, noise, (plan,), (0,) * 400, (True,) * 400, (2,) * 400)
     sizes = np.full(400, float(plan.scale[0] * unit[0] / 10))
     from_tables = np.tile(rule.centres[1:], (400, 1))
     moved = target_scores(from_tables, sizes, scores) - from_tables
@@ -181,3 +181,28 @@ def test_rules_that_are_not_of_a_loss_are_refused():
     with pytest.raises(SelectionError, match="every table must belong to one component"):
         check_rule(replace(rule, coefficients=halves), WORKLOAD)
     assert len(COLUMNS) == 6
+
+
+def test_narrow_laplace_noise_is_denoised():
+    """Noise so narrow that its variance is lost in a float."""
+    for epsilon in (500.0, 1e5):
+        plan = plan_scores(SCHEMA, WORKLOAD, epsilon=epsilon, mechanism="discrete-laplace")
+        tables = first_round(plan)
+        rule = make_rule(Pool.from_releases(tables), plan.part(2))
+        pool = Pool.from_releases(tables + second_round(plan, rule), rule=rule)
+        assert np.isfinite(denoise(pool).counts).all()
+        assert select(Pool.from_releases(tables), 2).k == 2
+
+
+def test_one_client_with_scores_is_a_pool():
+    assert select(scored_pool().subset(["c0"]), 1).names == ("c0",)
+
+
+def test_scores_are_never_exact():
+    with pytest.raises(PrivacyError, match="epsilon must be finite"):
+        plan_scores(SCHEMA, WORKLOAD, epsilon=float("inf"))
+
+
+def test_tables_that_the_loss_does_not_weigh_share_alike():
+    triple = Workload(SCHEMA.names, SCHEMA.domain, ((0, 1, 3),))
+    assert plan_scores(SCHEMA, triple, epsilon=1.0).tables == 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -128,7 +129,7 @@ def release_command(
     grant = Grant(budget_epsilon, budget_delta, None if composition is None else composition.value)
     if no_ledger and (ledger is not None or grant != Grant()):
         raise BudgetError("--no-ledger does not go with --ledger, --budget-epsilon, --budget-delta or --composition")
-    check_paths(data, out, force=force)
+    check_paths(data, out, kept=(schema, rule, ledger, out.parent / f"{file_name(name)}.ledger"), force=force)
     file = None if no_ledger else (ledger or out.parent / f"{file_name(name)}.ledger")
     typer.echo(f"client     {name}, round {round_}")
     typer.echo(describe(agreed, workload, plan, seed=noise_seed))
@@ -170,14 +171,24 @@ def release_command(
             typer.echo(f"remaining  {opened.terms.account.remaining_text(opened.prices)}")
 
 
-def check_paths(data: Path, out: Path, *, force: bool) -> None:
-    """Refuse early what would otherwise show after hours of reading."""
+def check_paths(data: Path, out: Path, *, kept: Sequence[Path | None], force: bool) -> None:
+    """Refuse early what would otherwise show after hours of reading.
+
+    `kept` are files besides the data that the output must not replace.
+    """
+    for path in (data, *kept):
+        if path is not None and (path.resolve() == out.resolve() or _same_file(path, out)):
+            raise ReleaseError(f"{out}: the output must be another file than {path}, which is needed")
     if not data.exists():
         raise DataError(f"{data}: no such file")
     if not (out.parent.is_dir() or (out.parent.parent.is_dir() and not out.parent.exists())):
         raise ReleaseError(f"{out}: the folder {out.parent} cannot be made: {out.parent.parent} is no folder")
     if out.exists() and not force:
         raise ReleaseError(f"{out}: the file exists already; --force replaces it")
+
+
+def _same_file(first: Path, second: Path) -> bool:
+    return first.exists() and second.exists() and first.samefile(second)
 
 
 def count_rows(

@@ -111,8 +111,11 @@ def check_consent(plan: NoisePlan, *, non_private: bool) -> None:
         raise ReleaseError("--epsilon inf releases exact counts without any privacy; confirm with --non-private")
 
 
-def describe(schema: Schema, workload: Workload, plan: NoisePlan, *, seed: int | None) -> str:
-    """Return lines on tables, scores, noise and guarantee, all of it public knowledge."""
+def describe(schema: Schema, workload: Workload, plan: NoisePlan, *, seed: int | None, together: bool = False) -> str:
+    """Return lines on tables, scores, noise and guarantee, all of it public knowledge.
+
+    `together` says that the guarantee is that of several rounds, of which `plan` is one.
+    """
     lines = [f"schema     {schema.name} ({schema.fingerprint[:12]})"]
     if workload.sets:
         lines.append(
@@ -142,8 +145,8 @@ def describe(schema: Schema, workload: Workload, plan: NoisePlan, *, seed: int |
         lines.append(
             f"noise      {kind}, {symbol} = {_range(in_rows.min(), in_rows.max())} times what a row adds at most"
         )
-    together = " (both rounds together)" if len(plan.rounds) > 1 else ""
-    lines.append(f"guarantee  epsilon {plan.epsilon:g}, delta {plan.delta:g}, for {PROTECTS[plan.adjacency]}{together}")
+    joint = " (both rounds together)" if together or len(plan.rounds) > 1 else ""
+    lines.append(f"guarantee  epsilon {plan.epsilon:g}, delta {plan.delta:g}, for {PROTECTS[plan.adjacency]}{joint}")
     if seed is not None:
         lines.append(f"WARNING    noise from seed {seed}: experiments only, whoever knows the seed can remove it")
     return "\n".join(lines)

@@ -15,9 +15,8 @@ from fedsel.cli.release_options import (
     ForceOption,
     NoiseSeedOption,
     NoLedgerOption,
-    RoundOption,
 )
-from fedsel.cli.release_plan import Account, Grant, announce, describe, file_name
+from fedsel.cli.release_plan import Account, Grant, announce, check_consent, describe, file_name
 from fedsel.cli.select_options import parse_weights, split_names
 from fedsel.errors import BudgetError, ReleaseError, RuleError
 
@@ -148,7 +147,12 @@ def release_scores_command(
         str | None,
         typer.Option(help="Column of DATA with the client's name: only its own rows are scored.", show_default=False),
     ] = None,
-    round_: RoundOption = 2,
+    round_: Annotated[
+        int | None,
+        typer.Option(
+            "--round", min=2, help="Round of the protocol (default: the one after the first's).", show_default=False
+        ),
+    ] = None,
     ledger: Annotated[
         Path | None,
         typer.Option(
@@ -170,6 +174,7 @@ def release_scores_command(
     What one row adds is clipped here, whatever the rule says.
     """
     from fedsel.privacy.client import release
+    from fedsel.release import check_protocol
     from fedsel.release_file import read_release
     from fedsel.score_rule_file import read_rule
     from fedsel.tables import Workload
@@ -184,19 +189,31 @@ def release_scores_command(
         raise RuleError(f"{rule}: schema differs from that of {first}: {difference}")
     if no_ledger and ledger is not None:
         raise BudgetError("--no-ledger does not go with --ledger")
-    check_paths(data, out, force=force)
-    typer.echo(f"client     {own.client}, round {round_}")
-    typer.echo(describe(own.schema, Workload(own.schema.names, own.schema.domain, ()), plan.part(2), seed=noise_seed))
+    second = plan.part(2)
+    if second.scores != (published.resolution,) * len(published.queries.names):
+        raise RuleError(
+            f"{rule}: expected {len(second.scores)} scores of D = {second.scores[0]}, as planned in {first}, "
+            f"got {len(published.queries.names)} of D = {published.resolution}"
+        )
+    if published.workload != own.workload:
+        raise RuleError(f"{rule}: expected a rule over the tables of {first}, got one over others")
+    number = own.round + 1 if round_ is None else round_
+    check_protocol(plan, second, number)
+    check_consent(second, non_private=False)
+    file = None if no_ledger else (ledger or first.parent / f"{file_name(own.client)}.ledger")
+    check_paths(data, out, kept=(rule, first, file), force=force)
+    typer.echo(f"client     {own.client}, round {number}")
+    blank = Workload(own.schema.names, own.schema.domain, ())
+    typer.echo(describe(own.schema, blank, second, seed=noise_seed, together=True))
     typer.echo(f"rule       {rule} ({published.identity[:12]})")
     typer.echo(f"output     {out}")
     account: Account | None = None
-    if no_ledger:
+    if file is None:
         typer.echo("ledger     none: nothing is recorded, and nothing limits repeated releases")
     else:
-        file = ledger or first.parent / f"{file_name(own.client)}.ledger"
         if not file.exists():
             raise BudgetError(f"{file}: expected the ledger that the first round was charged to, got no such file")
-        account = announce(file, own.client, plan, Grant(), round_=round_, part=2, again=force, say=typer.echo)
+        account = announce(file, own.client, plan, Grant(), round_=number, part=2, again=force, say=typer.echo)
     counted = count_rows(published.schema, published.workload, data, own.client, client_column, delimiter, published)
     out.parent.mkdir(exist_ok=True)
     with ExitStack() as stack:
@@ -213,7 +230,7 @@ def release_scores_command(
             scores=counted.scores,
             ledger=None if account is None else open_ledger,
             seed=noise_seed,
-            round=round_,
+            round=number,
             part=2,
             path=out,
             overwrite=force,

@@ -133,4 +133,4 @@ def _scored(pool: Pool, population: Population, plan: NoisePlan, seed: np.random
     exact: npt.NDArray[np.int64] = np.array([rule.total(columns).counts for columns in population.columns])
     noisy = add_noise(exact, np.ones(exact.shape[1], dtype=np.int64), plan, entropy=SeededEntropy(seed))
     clients = len(pool)
-    return replace(pool, scores=ClientScores(rule, noisy, (plan,), (0,) * clients, (True,) * clients))
+    return replace(pool, scores=ClientScores(rule, noisy, (plan,), (0,) * clients, (True,) * clients, (2,) * clients))

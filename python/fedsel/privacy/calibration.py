@@ -164,6 +164,26 @@ def certify(plan: NoisePlan) -> float:
     return discrete_gaussian_delta(plan.epsilon, numerator=plan.numerator, weights=weights, shifts=shifts)
 
 
+def concentrated_delta(plan: NoisePlan) -> float:
+    """Bound on the delta of a plan at its own epsilon by zero-concentrated differential privacy.
+
+    Parameters
+    ----------
+    plan : NoisePlan
+        Of finite epsilon.
+
+    Returns
+    -------
+    float
+        At least the true delta, for any number of queries and any weights; for the discrete Laplace mechanism the
+        bound of `certify`.
+    """
+    if plan.mechanism != "discrete-gaussian":
+        return certify(plan)
+    weights, shifts = moved(plan.weights, plan.scores, plan.adjacency)
+    return rdp.zcdp_delta(plan.epsilon, _squared_distance(weights, shifts) / plan.numerator / 2)
+
+
 def _gaussian_numerator(
     weights: list[int], shifts: list[int], epsilon: float, delta: float, accounting: AccountingChoice
 ) -> tuple[int, int, Literal["exact", "zcdp", "rdp"]]:

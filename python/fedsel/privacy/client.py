@@ -16,6 +16,7 @@ from fedsel.atomic_file import AtomicFile
 from fedsel.errors import BudgetError, ReleaseError
 from fedsel.privacy.entropy import Entropy, SeededEntropy, SystemEntropy
 from fedsel.privacy.ledger import Ledger
+from fedsel.privacy.limits import COUNT_BOUND
 from fedsel.privacy.noise import add_noise
 from fedsel.privacy.plan import NoisePlan
 from fedsel.release import Release
@@ -134,7 +135,9 @@ def release(
             )
             stack.enter_context(charge)
         sizes = np.concatenate([workload.sizes, np.ones(len(blank.score_names), dtype=np.int64)])
-        noisy = add_noise(np.concatenate(counts), sizes, own, entropy=_entropy(seed, client, round, own))
+        # No bound on rows is known: what would not fit a release is clipped, which moves no neighbours further apart.
+        exact = np.clip(np.concatenate(counts), -COUNT_BOUND // 2, COUNT_BOUND // 2)
+        noisy = add_noise(exact, sizes, own, entropy=_entropy(seed, blank))
         result = replace(blank, counts=noisy)
         if output is not None:
             output.publish(encode_release(result))
@@ -146,12 +149,16 @@ def _check_owner(ledger: Ledger, client: str) -> None:
         raise BudgetError(f"{ledger.path}: expected the ledger of client {client!r}, got that of {ledger.client!r}")
 
 
-def _entropy(seed: int | None, client: str, round: int, plan: NoisePlan) -> Entropy:
+def _entropy(seed: int | None, blank: Release) -> Entropy:
     if seed is None:
         return SystemEntropy()
     # The same seed for all clients must not mean the same noise: it would cancel in differences between clients. Nor
-    # for all plans: noise at two scales from the same words is almost proportional, and two releases give the counts.
-    identity = json.dumps([client, plan.mechanism, int(plan.numerator), [int(weight) for weight in plan.weights]])
-    digest = hashlib.sha256(identity.encode()).digest()
+    # for all plans or score rules: noise at two scales from the same words is almost proportional, and two releases
+    # give the counts.
+    plan = blank.plan
+    asked: list[object] = [blank.client, plan.mechanism, int(plan.numerator), [int(weight) for weight in plan.weights]]
+    if blank.scores is not None:
+        asked.append(blank.scores.rule)
+    digest = hashlib.sha256(json.dumps(asked).encode()).digest()
     words = [int.from_bytes(digest[start : start + 4], "little") for start in range(0, 16, 4)]
-    return SeededEntropy(np.random.SeedSequence([seed, round, *words]))
+    return SeededEntropy(np.random.SeedSequence([seed, blank.round, *words]))

@@ -23,6 +23,17 @@ def cell_variance(plan: NoisePlan) -> npt.NDArray[np.float64]:
     return np.asarray(scale**2)
 
 
+LEAST_VARIANCE = 1e-9
+"""Smallest variance that noise is taken to have where it is divided by, in counts squared."""
+
+
+def usable_variance(plan: NoisePlan) -> npt.NDArray[np.float64]:
+    """Return `cell_variance`, but nothing below `LEAST_VARIANCE` unless there is no noise at all, (queries,)."""
+    if plan.mechanism == "none":
+        return cell_variance(plan)
+    return np.maximum(cell_variance(plan), LEAST_VARIANCE)
+
+
 def deviation_bound(mechanism: Mechanism, energy: float, largest: float, log_inverse: float) -> float:
     """Bound |sum of independent noises| except with probability 2 exp(-`log_inverse`).
 

@@ -80,9 +80,11 @@ def resolve_method(pool: Pool, method: DenoiseMethod) -> DenoiseMethod:
         return method
     noisy = all(plan.mechanism != "none" for plan in pool.plans)
     pairs = all(len(members) == 2 for members in pool.workload.sets)
-    if not (noisy and pairs and len(pool) > 1 and pool.unit == 1.0):
+    if not (noisy and pairs and pool.unit == 1.0):
         return "none"
-    return "shrink" if pool.scores is None else "reference"
+    if pool.scores is not None:
+        return "reference"
+    return "shrink" if len(pool) > 1 else "none"
 
 
 def _slices(pool: Pool) -> Iterator[slice]:

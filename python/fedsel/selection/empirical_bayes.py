@@ -72,8 +72,10 @@ def posterior(values: Array, variance: Array, *, centred: bool = False) -> Poste
     if len(values) < 2 or excess(least) <= 0:
         between = least
     else:
-        # At len(values) times the spread every term is below 1 / len(values).
-        between = float(brentq(excess, least, len(values) * spread + least))
+        high = spread + least
+        while excess(high) > 0:  # every term falls like 1 / high
+            high *= 2.0
+        between = float(brentq(excess, least, high))
     centre = centre_at(between)
     if centred:
         centre = pulled(centre, between)

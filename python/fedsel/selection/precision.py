@@ -68,6 +68,8 @@ def table_precisions(
     guarded = active_sensitive(schema, sensitive)
     wanted = [_weight(schema, members, guarded, signed.tolist()) for members in workload.sets]
     largest = max(wanted)
+    if largest == 0:
+        return (1,) * len(wanted)
     return tuple(max(1, math.ceil(_UNITS * (weight / largest) ** exponent)) for weight in wanted)
 
 

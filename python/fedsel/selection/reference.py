@@ -36,7 +36,7 @@ RATIO_BOUNDS = 0.02, 50.0
 """Smallest and largest ratio of a cell to what independence expects."""
 
 LEAST_SIZE = 0.05
-"""Smallest size that a client is taken to have, in typical sizes: noise can make the estimate negative."""
+"""Smallest size that a client is taken to have, in typical sizes, where its size is lost in the noise."""
 
 _BLOCK = 2**21  # cells looked at together
 
@@ -66,7 +66,9 @@ def positive_sizes(pool: Pool) -> Array:
     """Estimate the number of records of each client, (clients,), pulled towards each other and positive."""
     totals = pool.totals()
     estimate = posterior(totals.estimate, totals.standard_error**2)
-    return np.maximum(estimate.mean, max(LEAST_SIZE * estimate.centre, 1.0))
+    # a floor only as far up as the noise could hide: a size known to be small is small
+    doubtful = np.minimum(LEAST_SIZE * estimate.centre, 2.0 * totals.standard_error)
+    return np.maximum(estimate.mean, np.maximum(doubtful, 1.0))
 
 
 def make_reference(pool: Pool, sizes: Array) -> Reference:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+
+from fedsel.errors import PrivacyError
 from fedsel.privacy.calibration import AccountingChoice, plan_noise
 from fedsel.privacy.plan import Adjacency, Mechanism, NoisePlan
 from fedsel.privacy.rounds import plan_rounds
@@ -71,6 +74,8 @@ def plan_scores(
     SelectionError
         If the schema lacks a target or a sensitive attribute.
     """
+    if math.isinf(epsilon):
+        raise PrivacyError("scores are released with noise only: epsilon must be finite, got inf")
     precisions = table_precisions(
         schema, workload, precision="loss", weights=weights, sensitive=sensitive, exponent=TABLE_EXPONENT
     )
