@@ -2,6 +2,7 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
+#include <limits>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -119,6 +120,24 @@ py::dict bind_marginals(const std::vector<py::array>& arrays, const std::vector<
   return describe(result, control);
 }
 
+// (quality, rows, sum of outcomes) of descriptions; NaN where no row is covered.
+py::list bind_values(const std::shared_ptr<BitTable>& table, const BoundQuality& bound,
+                     const std::vector<Description>& descriptions) {
+  const Quality quality = bound.of(table->outcome());
+  py::list result;
+  for (const Description& description : descriptions) {
+    for (std::size_t i = 0; i < description.size(); ++i)
+      if (description[i] >= table->conditions() || (i > 0 && description[i] <= description[i - 1]))
+        throw std::invalid_argument("a description must list conditions of the table in increasing order");
+    if (description.empty()) throw std::invalid_argument("a description must hold at least one condition");
+    const Description parent(description.begin(), description.end() - 1);
+    const Tally tally = count_refinements(*table, {parent}, {description.back()}, 1).front();
+    const double value = tally.rows() > 0 ? quality.value(tally) : std::numeric_limits<double>::quiet_NaN();
+    result.append(py::make_tuple(value, tally.rows(), tally.sum()));
+  }
+  return result;
+}
+
 std::vector<std::size_t> bind_diverse(const std::shared_ptr<BitTable>& table,
                                       const std::vector<std::tuple<double, Description, std::int64_t>>& candidates,
                                       std::size_t count, const std::string& diversity, double alpha,
@@ -156,6 +175,7 @@ void register_subgroups(py::module_& m) {
   m.def("subgroup_marginals", &bind_marginals, py::arg("columns"), py::arg("conditions"),
         py::arg("outcomes").noconvert(), py::arg("quality"), py::kw_only(), py::arg("depth"), py::arg("keep"),
         py::arg("floor"), py::arg("threads"), py::arg("time_limit"), py::arg("progress"));
+  m.def("subgroup_values", &bind_values, py::arg("table").none(false), py::arg("quality"), py::arg("descriptions"));
   m.def("select_diverse", &bind_diverse, py::arg("table").none(false), py::arg("candidates"), py::kw_only(),
         py::arg("count"), py::arg("diversity"), py::arg("alpha"), py::arg("threads"));
 }
