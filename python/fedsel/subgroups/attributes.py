@@ -19,6 +19,7 @@ Intervals = Literal["bins", "thresholds", "all"]
 MissingValues = Literal["exclude", "condition"]
 Codes32 = npt.NDArray[np.int32]
 
+_BINS = 5
 _FEW = 1000  # values looked at to see that a column has many
 
 
@@ -45,7 +46,7 @@ class AttributeRules:
         Largest number of distinct values a column may have that is not cut into bins.
     """
 
-    bins: int | Mapping[str, int | Sequence[float]] = 5
+    bins: int | Mapping[str, int | Sequence[float]] = _BINS
     binning: Binning = "quantile"
     intervals: Intervals = "bins"
     set_size: int = 1
@@ -65,7 +66,7 @@ class AttributeRules:
 
     def bins_of(self, name: str) -> int | tuple[float, ...]:
         """Return the number of bins of a column, or its cut points."""
-        given = self.bins.get(name, 5) if isinstance(self.bins, Mapping) else self.bins
+        given = self.bins.get(name, _BINS) if isinstance(self.bins, Mapping) else self.bins
         if isinstance(given, (Sequence, np.ndarray)) and not isinstance(given, str):
             return check_cuts(given, f"bins of {name}")
         return check_count(given, f"bins of {name}")
@@ -175,7 +176,7 @@ class Attribute:
 
 
 def fit_attribute(name: str, column: Any, rules: AttributeRules) -> Attribute:
-    """Find the categories or cut points of a column.
+    """Find the categories or cut points of a column; categories are sorted unless the column orders them itself.
 
     Parameters
     ----------
@@ -200,9 +201,10 @@ def fit_attribute(name: str, column: Any, rules: AttributeRules) -> Attribute:
     bins = rules.bins_of(name)
     values = _numbers(column)
     if values is None:
-        if isinstance(column.dtype, pd.CategoricalDtype):
-            return _categorical(name, list(column.cat.categories), rules)
-        return _categorical(name, _distinct(name, column, column.dropna().unique()), rules)
+        if not isinstance(column.dtype, pd.CategoricalDtype):
+            return _categorical(name, _distinct(name, column), rules)
+        listed = column.cat.categories
+        return _categorical(name, list(listed) if column.cat.ordered else _distinct(name, listed), rules)
     present = values[~column.isna().to_numpy()]
     if isinstance(bins, tuple):
         return Attribute(name, None, bins)
@@ -213,16 +215,17 @@ def fit_attribute(name: str, column: Any, rules: AttributeRules) -> Attribute:
     return Attribute(name, None, cut_points(present, bins, rules.binning))
 
 
-def _distinct(name: str, column: Any, values: Any) -> list[Any]:
+def _distinct(name: str, column: Any) -> list[Any]:
     """Return distinct values in a stated order: sorted, by type first where types mix."""
-    found = list(values)
+    try:
+        found = list(column.dropna().unique())
+    except TypeError:  # something that cannot be compared by value, such as a list
+        found = [next(value for value in column.dropna() if isinstance(value, (dict, list, set, np.ndarray)))]
     for value in found:
-        if not isinstance(value, (str, bytes, bool, int, float, np.generic)):
+        if not isinstance(value, (str, bytes, bool, int, float, np.bool_, np.number)) or isinstance(value, complex):
             raise DataError(
                 f"X: column {name} must hold numbers, text, true/false or categories, got {type(value).__name__}"
             )
-    if column.dtype.kind in "mM":
-        raise DataError(f"X: column {name} must hold numbers, text, true/false or categories, got {column.dtype}")
     return sorted(found, key=lambda value: (type(value).__name__, value))
 
 

@@ -308,6 +308,8 @@ class SubgroupDiscovery:
                 continue
             if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
                 raise DataError(f"{name} must be a whole number of at least 1, got {value!r}")
+        if self.min_quality is not None and (isinstance(self.min_quality, (str, bool)) or math.isnan(self.min_quality)):
+            raise DataError(f"min_quality must be a number, got {self.min_quality!r}")
         if self.significance not in get_args(Significance):
             raise DataError(f"significance must be none, bonferroni or permutation, got {self.significance!r}")
         for name in ("max_overlap", "max_p_value"):
@@ -355,9 +357,13 @@ class SubgroupDiscovery:
             if y not in columns:
                 raise DataError(f"X: no column {y}; it has {', '.join(list(columns)[:10])}")
             y = columns.pop(y)
+        there = ", ".join(list(columns)[:10])
+        for name in self.bins if isinstance(self.bins, Mapping) else ():
+            if name not in columns:
+                raise DataError(f"bins: no column {name}; X has {there}")
         for name in self.exclude:
             if name not in columns:
-                raise DataError(f"X: no column {name} to exclude; it has {', '.join(list(columns)[:10])}")
+                raise DataError(f"X: no column {name} to exclude; it has {there}")
             del columns[name]
         if not columns:
             raise DataError("X: at least one column is needed besides the outcome, got none")

@@ -77,7 +77,9 @@ def series(values: Any, where: str) -> Any:
         return values.to_pandas()
     try:
         if isinstance(values, np.ma.MaskedArray):
-            values = np.ma.filled(values.astype(object), None)
+            plain = np.asarray(values.data).astype(object)
+            plain[np.ma.getmaskarray(values)] = None
+            values = plain
         column = pd.Series(values)
     except (TypeError, ValueError) as error:
         raise DataError(f"{where} must be one-dimensional: {error}") from None

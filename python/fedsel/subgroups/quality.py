@@ -115,6 +115,6 @@ def rows_of(support: float, rows: int, name: str, *, up: bool) -> int:
         exact = support * rows
         # a share such as 0.07 of 100 rows is 7.000000000000001 of them
         return max(1, math.ceil(exact - 1e-9 * exact) if up else math.floor(exact + 1e-9 * exact))
-    if isinstance(support, bool) or support != int(support) or support < 1:
+    if isinstance(support, bool) or not math.isfinite(support) or support != int(support) or support < 1:
         raise DataError(f"{name} must be a number of rows of at least 1 or a share from 0.0 to 1.0, got {support!r}")
     return int(support)

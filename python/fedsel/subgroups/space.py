@@ -18,7 +18,7 @@ from fedsel.subgroups.attributes import Attribute, AttributeRules, fit_attribute
 from fedsel.subgroups.conditions import Condition
 from fedsel.subgroups.outcome import TargetValues
 
-MOST_CONDITIONS = 1_000_000
+MOST_CONDITIONS = 5_000_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,10 +118,10 @@ def build_space(
     for name, column in columns.items():
         attribute = fit_attribute(name, column, rules)
         wanted = attribute.count_conditions(rules)
-        if len(conditions) + wanted > MOST_CONDITIONS:
+        if wanted > MOST_CONDITIONS:
             raise DataError(
-                f"X: column {name} alone gives {wanted:,} conditions, and there may be {MOST_CONDITIONS:,} in all; "
-                "use fewer bins, smaller sets or plain bins"
+                f"X: column {name} gives {wanted:,} conditions, more than the {MOST_CONDITIONS:,} of one column that "
+                "can be looked at; use smaller sets, fewer bins or no intervals"
             )
         encoded = attribute.encode(column).astype(code_dtype(attribute.size + 1))
         kept = _supported(attribute.conditions(rules), encoded, attribute.size + 1, least_rows)
