@@ -4,7 +4,6 @@ import json
 
 import numpy as np
 import pytest
-from fedsel.experiments.thinning import example_counts, thinned_counts
 from typer.testing import CliRunner
 
 from fedsel import Schema
@@ -12,6 +11,7 @@ from fedsel.cli.main import app
 from fedsel.datasets.example import load_example
 from fedsel.errors import FedselError
 from fedsel.experiments.fidelity import exact_pool, fidelity
+from fedsel.experiments.thinning import example_counts, thinned_counts
 from reference import made_pool
 
 

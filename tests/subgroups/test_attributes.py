@@ -45,7 +45,7 @@ def test_numbers_of_few_values_are_categories_and_others_bins():
         "a in [49.5, 74.25)",
         "a >= 74.25",
     ]
-    assert texts([1, 2, 3], bins={"a": [2.5]}) == ["a < 2.5", "a >= 2.5"]
+    assert texts([1, 2, 3], cuts={"a": [2.5]}) == ["a < 2.5", "a >= 2.5"]
 
 
 def test_intervals_and_thresholds():
@@ -73,7 +73,7 @@ def test_sets_of_categories():
 
 
 def test_cut_points_that_look_alike_get_more_digits():
-    assert texts([0.0, 1.0], bins={"a": [1.23456781, 1.23456789]}) == [
+    assert texts([0.0, 1.0], cuts={"a": [1.23456781, 1.23456789]}) == [
         "a < 1.2345678",
         "a in [1.2345678, 1.2345679)",
         "a >= 1.2345679",

@@ -210,7 +210,7 @@ def test_covers_and_other_rows():
 def test_the_estimator_has_the_face_of_scikit_learn():
     from sklearn.base import clone
 
-    found = SubgroupDiscovery(depth=2, bins={"age": [20, 40]})
+    found = SubgroupDiscovery(depth=2, cuts={"age": [20, 40]})
     assert clone(found).get_params() == found.get_params()
     assert found.set_params(depth=1).depth == 1
-    assert repr(found) == "SubgroupDiscovery(depth=1, bins={'age': [20, 40]})"
+    assert repr(found) == "SubgroupDiscovery(depth=1, cuts={'age': [20, 40]})"

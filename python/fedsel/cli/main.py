@@ -18,12 +18,14 @@ from fedsel.cli.release_all_command import release_all_command
 from fedsel.cli.release_command import release_command
 from fedsel.cli.schema_commands import schema_app
 from fedsel.cli.select_command import select_command
+from fedsel.cli.subgroup_commands import subgroup_app
 from fedsel.errors import FedselError
 
 EXIT_REFUSED = 2
 
 CLIENT = "At each client"
 COORDINATOR = "At the coordinator"
+ROWS = "On rows in one place"
 TRIALS = "To try things"
 
 app = typer.Typer(
@@ -47,6 +49,7 @@ app.command("pareto", rich_help_panel=COORDINATOR)(pareto_command)
 app.command("release-all", rich_help_panel=TRIALS)(release_all_command)
 app.command("example", rich_help_panel=TRIALS)(example_command)
 app.command("acs", rich_help_panel=TRIALS)(acs_command)
+app.add_typer(subgroup_app, name="subgroups", rich_help_panel=ROWS)
 app.add_typer(experiment_app, name="experiment", rich_help_panel=TRIALS)
 app.add_typer(schema_app, name="schema", rich_help_panel=CLIENT)
 app.add_typer(pool_app, name="pool", rich_help_panel=COORDINATOR)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import combinations, pairwise
 from typing import Any, Literal, get_args
 
@@ -19,7 +19,6 @@ Intervals = Literal["bins", "thresholds", "all"]
 MissingValues = Literal["exclude", "condition"]
 Codes32 = npt.NDArray[np.int32]
 
-_BINS = 5
 _FEW = 1000  # values looked at to see that a column has many
 
 
@@ -29,10 +28,11 @@ class AttributeRules:
 
     Parameters
     ----------
-    bins : int, or mapping of str to int or to sequence of float
-        Number of bins of numeric columns, or per column a number or its cut points; columns that a mapping leaves out
-        get five. A cut point is the least value of the bin above it; the outer bins are open. A column of as many
-        distinct values as bins, or fewer, is taken by value instead, unless its cut points are given.
+    bins : int
+        Number of bins of numeric columns. A column of as many distinct values or fewer is taken by value instead.
+    cuts : mapping of str to sequence of float
+        Cut points of numeric columns that shall be cut there. A cut point is the least value of the bin above it; the
+        outer bins are open.
     binning : {'quantile', 'width'}
         How bins are cut where no cut points are given.
     intervals : {'bins', 'thresholds', 'all'}
@@ -44,32 +44,30 @@ class AttributeRules:
         condition "is missing".
     max_categories : int
         Largest number of distinct values a column may have that is not cut into bins.
+    categorical : tuple of str
+        Numeric columns to take by value, such as codes.
     """
 
-    bins: int | Mapping[str, int | Sequence[float]] = _BINS
+    bins: int = 5
+    cuts: Mapping[str, Sequence[float]] = field(default_factory=dict)
     binning: Binning = "quantile"
     intervals: Intervals = "bins"
     set_size: int = 1
     missing: MissingValues = "exclude"
     max_categories: int = 1000
+    categorical: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        for field, options in (("binning", Binning), ("intervals", Intervals), ("missing", MissingValues)):
-            if getattr(self, field) not in get_args(options):
-                raise DataError(f"{field} must be one of {', '.join(get_args(options))}, got {getattr(self, field)!r}")
-        for field, least in (("set_size", 1), ("max_categories", 2)):
-            value = getattr(self, field)
+        for name, options in (("binning", Binning), ("intervals", Intervals), ("missing", MissingValues)):
+            if getattr(self, name) not in get_args(options):
+                raise DataError(f"{name} must be one of {', '.join(get_args(options))}, got {getattr(self, name)!r}")
+        for name, least in (("set_size", 1), ("max_categories", 2)):
+            value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
-                raise DataError(f"{field} must be a whole number of at least {least}, got {value!r}")
-        if not isinstance(self.bins, Mapping):
-            check_count(self.bins, "bins")
-
-    def bins_of(self, name: str) -> int | tuple[float, ...]:
-        """Return the number of bins of a column, or its cut points."""
-        given = self.bins.get(name, _BINS) if isinstance(self.bins, Mapping) else self.bins
-        if isinstance(given, (Sequence, np.ndarray)) and not isinstance(given, str):
-            return check_cuts(given, f"bins of {name}")
-        return check_count(given, f"bins of {name}")
+                raise DataError(f"{name} must be a whole number of at least {least}, got {value!r}")
+        check_count(self.bins)
+        for name, points in self.cuts.items():
+            check_cuts(points, f"cuts of {name}")
 
 
 @dataclass(frozen=True)
@@ -198,21 +196,23 @@ def fit_attribute(name: str, column: Any, rules: AttributeRules) -> Attribute:
     """
     import pandas as pd
 
-    bins = rules.bins_of(name)
     values = _numbers(column)
+    if values is None and name in rules.cuts:
+        raise DataError(f"X: column {name} has cut points but is not numeric, got {column.dtype}")
     if values is None:
         if not isinstance(column.dtype, pd.CategoricalDtype):
             return _categorical(name, _distinct(name, column), rules)
         listed = column.cat.categories
         return _categorical(name, list(listed) if column.cat.ordered else _distinct(name, listed), rules)
     present = values[~column.isna().to_numpy()]
-    if isinstance(bins, tuple):
-        return Attribute(name, None, bins)
-    many = len(pd.unique(present[:_FEW])) > bins
+    if name in rules.cuts:
+        return Attribute(name, None, check_cuts(rules.cuts[name], f"cuts of {name}"))
+    by_value = name in rules.categorical
+    many = not by_value and len(pd.unique(present[:_FEW])) > rules.bins
     distinct = None if many else pd.unique(present)
-    if distinct is not None and len(distinct) <= bins:
+    if distinct is not None and (by_value or len(distinct) <= rules.bins):
         return _categorical(name, sorted(distinct.tolist()), rules)
-    return Attribute(name, None, cut_points(present, bins, rules.binning))
+    return Attribute(name, None, cut_points(present, rules.bins, rules.binning))
 
 
 def _distinct(name: str, column: Any) -> list[Any]:

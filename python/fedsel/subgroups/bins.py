@@ -36,8 +36,8 @@ def check_cuts(cuts: Sequence[float], where: str) -> tuple[float, ...]:
     return values
 
 
-def check_count(bins: Any, where: str) -> int:
-    """Return a number of bins, at least 2.
+def check_count(bins: Any) -> None:
+    """Raise unless this is a number of bins.
 
     Raises
     ------
@@ -45,8 +45,7 @@ def check_count(bins: Any, where: str) -> int:
         If it is no whole number between 2 and 1,000.
     """
     if isinstance(bins, bool) or not isinstance(bins, (int, np.integer)) or not 2 <= bins <= MOST_BINS:
-        raise DataError(f"{where}: the number of bins must be a whole number between 2 and {MOST_BINS:,}, got {bins!r}")
-    return int(bins)
+        raise DataError(f"bins must be a whole number between 2 and {MOST_BINS:,}, got {bins!r}")
 
 
 def cut_points(values: npt.NDArray[Any], bins: int, binning: Binning) -> tuple[float, ...]:

@@ -21,7 +21,7 @@ from fedsel.subgroups.choosing import ChoiceRules, choose
 from fedsel.subgroups.frames import named_columns
 from fedsel.subgroups.outcome import TargetValues, read_target
 from fedsel.subgroups.quality import Direction, check_direction, quality_function, rows_of
-from fedsel.subgroups.redundancy import Found
+from fedsel.subgroups.redundancy import Found, jaccard
 from fedsel.subgroups.result import Subgroup, to_frame
 from fedsel.subgroups.search import Diversity, Engine, Progress, Search, SearchSettings, engine_for
 from fedsel.subgroups.significance import Significance, bonferroni, p_value, permutation
@@ -56,7 +56,7 @@ class SubgroupDiscovery:
         The value of the outcome that counts as yes.
     exclude : sequence of str
         Columns to leave out.
-    bins, binning, intervals, set_size, missing, max_categories
+    bins, cuts, binning, intervals, set_size, missing, max_categories, categorical
         How columns become conditions, see `AttributeRules`.
     min_improvement : float, optional
         Leave out a subgroup unless it is better, and by at least this much, than without any one of its conditions.
@@ -130,12 +130,14 @@ class SubgroupDiscovery:
         min_quality: float | None = None,
         positive: Any = None,
         exclude: Sequence[str] = (),
-        bins: int | Mapping[str, int | Sequence[float]] = 5,
+        bins: int = 5,
+        cuts: Mapping[str, Sequence[float]] | None = None,
         binning: Binning = "quantile",
         intervals: Intervals = "bins",
         set_size: int = 1,
         missing: MissingValues = "exclude",
         max_categories: int = 1000,
+        categorical: Sequence[str] = (),
         min_improvement: float | None = None,
         max_overlap: float = 1.0,
         diversity: Diversity = "none",
@@ -161,11 +163,13 @@ class SubgroupDiscovery:
         self.positive = positive
         self.exclude = exclude
         self.bins = bins
+        self.cuts = cuts
         self.binning: Binning = binning
         self.intervals: Intervals = intervals
         self.set_size = set_size
         self.missing: MissingValues = missing
         self.max_categories = max_categories
+        self.categorical = categorical
         self.min_improvement = min_improvement
         self.max_overlap = max_overlap
         self.diversity: Diversity = diversity
@@ -293,6 +297,13 @@ class SubgroupDiscovery:
             for numbers, (quality, rows, total) in zip(descriptions, values, strict=True)
         )
 
+    def overlaps(self) -> npt.NDArray[np.float64]:
+        """Return the rows in both over the rows in either of any two subgroups, (subgroups, subgroups)."""
+        space = self._fitted()
+        covers = [np.packbits(space.cover(self._numbers(subgroup))) for subgroup in self.subgroups_]
+        values = [jaccard(a, b) for a in covers for b in covers]
+        return np.array(values, dtype=np.float64).reshape(len(covers), len(covers))
+
     def to_frame(self) -> Any:
         """Return the subgroups as a pandas DataFrame."""
         self._fitted()
@@ -321,11 +332,13 @@ class SubgroupDiscovery:
     def _rules(self) -> AttributeRules:
         return AttributeRules(
             bins=self.bins,
+            cuts=dict(self.cuts or {}),
             binning=self.binning,
             intervals=self.intervals,
             set_size=self.set_size,
             missing=self.missing,
             max_categories=self.max_categories,
+            categorical=tuple(self.categorical),
         )
 
     def _settings(self, rows: int, target: TargetValues) -> SearchSettings:
@@ -358,9 +371,9 @@ class SubgroupDiscovery:
                 raise DataError(f"X: no column {y}; it has {', '.join(list(columns)[:10])}")
             y = columns.pop(y)
         there = ", ".join(list(columns)[:10])
-        for name in self.bins if isinstance(self.bins, Mapping) else ():
+        for name in (*(self.cuts or ()), *self.categorical):
             if name not in columns:
-                raise DataError(f"bins: no column {name}; X has {there}")
+                raise DataError(f"cuts and categorical: no column {name}; X has {there}")
         for name in self.exclude:
             if name not in columns:
                 raise DataError(f"X: no column {name} to exclude; it has {there}")
