@@ -144,9 +144,9 @@ def test_what_cannot_be_used_is_one_line(files, capsys, monkeypatch, arguments, 
 
 def test_csv_columns_are_typed_by_all_their_values(tmp_path):
     path = tmp_path / "odd.csv"
-    path.write_text("zip,whole,number,text,gap\n01234, 1 ,1.5,x,\n12345,2,nan,?,3\n", encoding="utf-8")
+    path.write_text("zip,whole,number,truth,text,gap\n01234, 1 ,1.5,true,x,\n12345,2,nan,False,?,3\n", encoding="utf-8")
     rows = read_rows(path, missing_values=["?"])
-    assert [str(rows[name].dtype) for name in ("whole", "number")] == ["int64", "float64"]
+    assert [str(rows[name].dtype) for name in ("whole", "number", "truth")] == ["int64", "float64", "bool"]
     assert rows["zip"].tolist() == ["01234", "12345"]
     assert rows["text"].isna().tolist() == [False, True]
     assert rows["gap"].isna().tolist() == [True, False]

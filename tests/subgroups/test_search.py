@@ -214,3 +214,17 @@ def test_the_estimator_has_the_face_of_scikit_learn():
     assert clone(found).get_params() == found.get_params()
     assert found.set_params(depth=1).depth == 1
     assert repr(found) == "SubgroupDiscovery(depth=1, cuts={'age': [20, 40]})"
+
+
+def test_the_examples_of_the_documents():
+    import doctest
+    import re
+
+    from conftest import ROOT
+    from fedsel.subgroups import discovery
+
+    tried = doctest.testmod(discovery)
+    assert (tried.failed, tried.attempted) == (0, 5)
+    text = (ROOT / "docs" / "subgroups.md").read_text(encoding="utf-8")
+    for block in re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL):
+        exec(block, {})

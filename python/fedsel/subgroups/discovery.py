@@ -111,9 +111,9 @@ class SubgroupDiscovery:
     >>> from fedsel.subgroups import SubgroupDiscovery
     >>> rows = {"sex": ["f", "m"] * 50, "age": list(range(100))}
     >>> y = [sex == "f" and age >= 60 for sex, age in zip(rows["sex"], rows["age"])]
-    >>> found = SubgroupDiscovery(k=1, depth=2).fit(rows, y).subgroups_[0]
+    >>> found = SubgroupDiscovery(k=1, cuts={"age": [60]}).fit(rows, y).subgroups_[0]
     >>> found.description, found.rows, found.mean
-    ('sex = f and age >= 80', 10, 1.0)
+    ('sex = f and age >= 60', 20, 1.0)
     """
 
     def __init__(

@@ -18,8 +18,8 @@ def read_rows(
 ) -> dict[str, Any]:
     """Read all columns of a CSV or Parquet file.
 
-    A CSV column of nothing but numbers is numeric, unless some have leading zeros; any other is text, without
-    surrounding blanks. The columns of a Parquet file have their types.
+    A CSV column of nothing but numbers is numeric, unless some have leading zeros; one of nothing but true and false
+    is that; any other is text, without surrounding blanks. The columns of a Parquet file have their types.
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ def _typed(column: Any, missing_values: Sequence[str], source: str, name: str) -
     lost = pc.is_in(column, value_set=pa.array(["", *missing_values], column.type))
     column = pc.if_else(lost, pa.scalar(None, column.type), column)
     if not pc.any(pc.match_substring_regex(column, _LEADING_ZERO)).as_py():
-        for kind in (pa.int64(), pa.float64()):
+        for kind in (pa.int64(), pa.float64(), pa.bool_()):
             try:
                 return pc.cast(column, kind)
             except pa.ArrowInvalid:
