@@ -200,9 +200,9 @@ TEST_CASE("the exact search finds the best of all descriptions, ties included") 
 
 TEST_CASE("marginals find what the exact search finds") {
   std::mt19937 random(13);
-  std::vector<std::vector<std::uint8_t>> codes(4, std::vector<std::uint8_t>(40000));
-  std::vector<std::uint8_t> outcomes(40000);
-  for (std::size_t row = 0; row < 40000; ++row) {
+  std::vector<std::vector<std::uint8_t>> codes(4, std::vector<std::uint8_t>(70000));
+  std::vector<std::uint8_t> outcomes(70000);
+  for (std::size_t row = 0; row < 70000; ++row) {
     for (std::size_t v = 0; v < 4; ++v) codes[v][row] = static_cast<std::uint8_t>(random() % (2 + v));
     outcomes[row] = random() % 4 < (codes[1][row] == 1 ? 2u : 1u);
   }

@@ -252,7 +252,7 @@ def _to_json(found: SubgroupDiscovery, outcome: str, command: str) -> str:
 
 
 def _plain(value: object) -> object:
-    return None if value == math.inf else value
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _to_text(found: SubgroupDiscovery, outcome: str) -> str:

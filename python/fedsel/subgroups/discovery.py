@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import inspect
 import math
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any, get_args
 
 import numpy as np
@@ -18,17 +16,18 @@ from fedsel.selection.methods import available_threads
 from fedsel.subgroups.attributes import AttributeRules, Intervals, MissingValues
 from fedsel.subgroups.bins import Binning
 from fedsel.subgroups.choosing import ChoiceRules, choose
+from fedsel.subgroups.estimator import Parameters
 from fedsel.subgroups.frames import named_columns
 from fedsel.subgroups.outcome import TargetValues, read_target
 from fedsel.subgroups.quality import Direction, check_direction, quality_function, rows_of
 from fedsel.subgroups.redundancy import Found, jaccard
 from fedsel.subgroups.result import Subgroup, to_frame
 from fedsel.subgroups.search import Diversity, Engine, Progress, Search, SearchSettings, engine_for
-from fedsel.subgroups.significance import Significance, bonferroni, p_value, permutation
+from fedsel.subgroups.significance import Significance, SignificanceTest
 from fedsel.subgroups.space import SearchSpace, build_space, encode_as
 
 
-class SubgroupDiscovery:
+class SubgroupDiscovery(Parameters):
     """Find the descriptions whose rows deviate most in an outcome.
 
     Equal qualities are ordered by number of conditions, fewest first, then by the conditions' order: columns as they
@@ -183,33 +182,6 @@ class SubgroupDiscovery:
         self.time_limit = time_limit
         self.max_memory = max_memory
 
-    @classmethod
-    def _names(cls) -> list[str]:
-        return [name for name in inspect.signature(cls.__init__).parameters if name != "self"]
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return all parameters by name; `deep` makes no difference."""
-        return {name: getattr(self, name) for name in self._names()}
-
-    def set_params(self, **parameters: Any) -> SubgroupDiscovery:
-        """Set parameters by name.
-
-        Raises
-        ------
-        DataError
-            If there is none of a name.
-        """
-        for name, value in parameters.items():
-            if name not in self._names():
-                raise DataError(f"there is no parameter {name}; there are {', '.join(self._names())}")
-            setattr(self, name, value)
-        return self
-
-    def __repr__(self) -> str:
-        defaults = {name: p.default for name, p in inspect.signature(type(self).__init__).parameters.items()}
-        changed = (f"{name}={value!r}" for name, value in self.get_params().items() if value != defaults[name])
-        return f"SubgroupDiscovery({', '.join(changed)})"
-
     def fit(self, X: Any, y: Any, *, progress: Progress | None = None) -> SubgroupDiscovery:
         """Search.
 
@@ -242,8 +214,11 @@ class SubgroupDiscovery:
         subgroups = [self._subgroup(space, target, subgroup) for subgroup in choice.found]
         self.permutations_ = 0
         if self.significance != "none" and subgroups:
+            test = SignificanceTest(self.significance, self.permutations, self.seed, self.max_p_value)
             left = self.time_limit - (time.perf_counter() - started)
-            subgroups = self._tested(settings, space, target, subgroups, left, progress)
+            subgroups, self.permutations_ = test.apply(
+                settings, space, target, subgroups, time_limit=left, progress=progress
+            )
         self.subgroups_ = tuple(subgroups)
         self.rows_ = space.rows
         self.base_ = target.mean
@@ -402,40 +377,6 @@ class SubgroupDiscovery:
             mean=mean,
             base=target.mean,
         )
-
-    def _tested(
-        self,
-        settings: SearchSettings,
-        space: SearchSpace,
-        target: TargetValues,
-        subgroups: Sequence[Subgroup],
-        time_limit: float,
-        progress: Progress | None,
-    ) -> list[Subgroup]:
-        """Return the subgroups with p-values, those above the limit left out."""
-        totals = [s.positives if s.positives is not None else s.mean * s.rows for s in subgroups]
-        values = [
-            p_value(target, self.direction, subgroup.rows, total)
-            for subgroup, total in zip(subgroups, totals, strict=True)
-        ]
-        if self.significance == "bonferroni":
-            adjusted = bonferroni(values, space.descriptions(self.depth))
-        else:
-            adjusted, self.permutations_ = permutation(
-                settings,
-                space,
-                target,
-                [subgroup.quality for subgroup in subgroups],
-                permutations=self.permutations,
-                seed=self.seed,
-                time_limit=time_limit,
-                progress=progress,
-            )
-        return [
-            replace(subgroup, p_value=value, adjusted_p_value=other)
-            for subgroup, value, other in zip(subgroups, values, adjusted, strict=True)
-            if other <= self.max_p_value
-        ]
 
     def _fitted(self) -> SearchSpace:
         if not hasattr(self, "_space"):

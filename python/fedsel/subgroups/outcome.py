@@ -88,10 +88,18 @@ def read_target(y: Any, positive: Any = None) -> TargetValues:
 
 def _equal(column: Any, positive: Any) -> npt.NDArray[np.bool_]:
     equal = np.asarray(column.to_numpy() == positive, dtype=np.bool_)
-    if equal.shape != (len(column),) or not equal.any():
-        # "1" for 1, as typed on a command line
-        equal = column.astype(str).str.strip().to_numpy() == str(positive).strip()
-    return np.asarray(equal, dtype=np.bool_)
+    if equal.shape == (len(column),) and equal.any():
+        return equal
+    text = str(positive).strip()  # "1" for 1.0 or "true" for True, as typed on a command line
+    if column.dtype.kind in "iuf":
+        try:
+            return np.asarray(column.to_numpy() == float(text), dtype=np.bool_)
+        except ValueError:
+            return np.zeros(len(column), dtype=np.bool_)
+    shown = column.astype(str).str.strip()
+    if column.dtype.kind == "b":
+        shown, text = shown.str.lower(), text.lower()
+    return np.asarray(shown.to_numpy() == text, dtype=np.bool_)
 
 
 def _yes_no(positive: npt.NDArray[np.bool_], name: str, column: Any) -> TargetValues:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 
 from fedsel.subgroups.outcome import TargetValues
 from fedsel.subgroups.quality import Direction
+from fedsel.subgroups.result import Subgroup
 from fedsel.subgroups.search import Progress, SearchSettings, find, with_time
 from fedsel.subgroups.space import SearchSpace
 
@@ -119,3 +120,59 @@ def permutation(
         if progress is not None:
             progress(made, permutations)
     return [(1 + int(count)) / (1 + made) for count in reached], made
+
+
+@dataclass(frozen=True)
+class SignificanceTest:
+    """How subgroups are tested, and which are reported.
+
+    Parameters
+    ----------
+    method : {'bonferroni', 'permutation'}
+        How the search is taken into account.
+    permutations, seed : int
+        Number of shuffles and their seed.
+    most : float
+        Largest adjusted p-value reported.
+    """
+
+    method: Significance
+    permutations: int
+    seed: int
+    most: float
+
+    def apply(
+        self,
+        settings: SearchSettings,
+        space: SearchSpace,
+        target: TargetValues,
+        subgroups: Sequence[Subgroup],
+        *,
+        time_limit: float,
+        progress: Progress | None,
+    ) -> tuple[list[Subgroup], int]:
+        """Return the subgroups with p-values, those above the limit left out, and the number of shuffles made."""
+        totals = [s.positives if s.positives is not None else s.mean * s.rows for s in subgroups]
+        values = [
+            p_value(target, settings.direction, subgroup.rows, total)
+            for subgroup, total in zip(subgroups, totals, strict=True)
+        ]
+        made = 0
+        if self.method == "bonferroni":
+            adjusted = bonferroni(values, space.descriptions(settings.depth))
+        else:
+            adjusted, made = permutation(
+                settings,
+                space,
+                target,
+                [subgroup.quality for subgroup in subgroups],
+                permutations=self.permutations,
+                seed=self.seed,
+                time_limit=time_limit,
+                progress=progress,
+            )
+        tested = [
+            replace(subgroup, p_value=value, adjusted_p_value=other)
+            for subgroup, value, other in zip(subgroups, values, adjusted, strict=True)
+        ]
+        return [subgroup for subgroup, other in zip(tested, adjusted, strict=True) if other <= self.most], made

@@ -54,6 +54,7 @@ class SearchSpace:
 
     def descriptions(self, depth: int) -> int:
         """Return the number of descriptions of at most `depth` conditions that could cover a row."""
+        depth = min(depth, len(self.attributes) if self.disjoint else len(self.conditions))
         if not self.disjoint:
             return sum(math.comb(len(self.conditions), size) for size in range(1, depth + 1))
         return sum(_symmetric(np.bincount(self.owners).tolist(), depth)[1:])
