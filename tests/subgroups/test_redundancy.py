@@ -9,6 +9,7 @@ import pytest
 from scipy import stats
 
 from fedsel.subgroups import SubgroupDiscovery
+from fedsel.subgroups.result import p_text
 from subgroup_reference import made_rows, quality_of
 
 OPTIONS = dict(search="exhaustive", quality="binomial", depth=3, min_support=5)
@@ -146,6 +147,12 @@ def test_real_effects_survive_and_their_values_follow_the_definition():
     assert found.fit(X, y).subgroups_ == subgroups
     kept = SubgroupDiscovery(significance="permutation", permutations=50, k=30, seed=3, max_p_value=0.02).fit(X, y)
     assert kept.subgroups_ == tuple(s for s in subgroups if s.adjusted_p_value <= 0.02)
+
+
+def test_vanishing_p_values_are_shown_as_bounds():
+    assert [p_text(p) for p in (0.0, 1e-310, 2.345e-300, 0.01234, 1.0)] == [
+        *("<1e-300", "<1e-300", "2.3e-300", "0.012", "1"),
+    ]
 
 
 def test_a_time_limit_ends_the_shuffles():

@@ -21,6 +21,7 @@ from fedsel.subgroups.bins import Binning
 from fedsel.subgroups.discovery import SubgroupDiscovery
 from fedsel.subgroups.files import read_rows
 from fedsel.subgroups.quality import QUALITIES, Direction
+from fedsel.subgroups.result import p_text
 from fedsel.subgroups.search import Diversity, Engine, Search
 from fedsel.subgroups.significance import Significance
 
@@ -266,7 +267,7 @@ def _to_text(found: SubgroupDiscovery, outcome: str) -> str:
             f"{subgroup.share:.1%}",
             f"{subgroup.mean:.4g}",
             f"{subgroup.effect:+.4g}",
-            *((f"{subgroup.adjusted_p_value:.2g}",) if tested else ()),
+            *((p_text(subgroup.adjusted_p_value),) if subgroup.adjusted_p_value is not None else ()),
         )
         for subgroup in found.subgroups_
     ]

@@ -14,7 +14,7 @@ from fedsel.atomic_file import AtomicFile
 from fedsel.report.page import environment
 from fedsel.subgroups.discovery import SubgroupDiscovery
 from fedsel.subgroups.quality import quality_function
-from fedsel.subgroups.result import Subgroup
+from fedsel.subgroups.result import Subgroup, p_text
 
 _MOST_OVERLAPS = 20
 
@@ -65,6 +65,7 @@ def render(found: SubgroupDiscovery, *, target: str, command: str | None = None)
             target=target,
             lines=lines,
             overlaps=found.overlaps()[:count, :count].tolist(),
+            p_text=p_text,
             formula=quality_function(found.quality).formula,
             tested=found.significance != "none",
             command=command,

@@ -64,6 +64,11 @@ class Subgroup:
         return {"description": self.description, **fields, "effect": self.effect}
 
 
+def p_text(value: float) -> str:
+    """Return a p-value with two digits; those too small for a number are below 1e-300."""
+    return f"{value:.2g}" if value >= 1e-300 else "<1e-300"
+
+
 def to_frame(subgroups: Sequence[Subgroup]) -> Any:
     """Return subgroups as a pandas DataFrame, a row each, in their order."""
     import pandas as pd
