@@ -131,7 +131,7 @@ py::list bind_values(const std::shared_ptr<BitTable>& table, const BoundQuality&
         throw std::invalid_argument("a description must list conditions of the table in increasing order");
     if (description.empty()) throw std::invalid_argument("a description must hold at least one condition");
     const Description parent(description.begin(), description.end() - 1);
-    const Tally tally = count_refinements(*table, {parent}, {description.back()}, 1).front();
+    const Tally tally = count_refinements(*table, {{{parent}, {description.back()}}}, 1).front().front();
     const double value = tally.rows() > 0 ? quality.value(tally) : std::numeric_limits<double>::quiet_NaN();
     result.append(py::make_tuple(value, tally.rows(), tally.sum()));
   }

@@ -52,9 +52,18 @@ class BitTable {
   AlignedVector<std::uint64_t> bits_;
 };
 
-// Tallies of every parent with every one of `conditions` added, parent by parent. Threads share the rows out; sums of
-// whole numbers do not depend on how.
-std::vector<Tally> count_refinements(const BitTable& table, const std::vector<Description>& parents,
-                                     const std::vector<std::uint32_t>& conditions, std::size_t threads);
+// A few descriptions to be refined by the same conditions.
+struct RefinementGroup {
+  std::vector<Description> parents;
+  std::vector<std::uint32_t> conditions;
+};
+
+// How many parents a group should have to be counted fastest.
+std::size_t group_size(const BitTable& table);
+
+// For each group, tallies of every parent with every condition added, parent by parent. Threads share the rows out;
+// sums of whole numbers do not depend on how.
+std::vector<std::vector<Tally>> count_refinements(const BitTable& table, const std::vector<RefinementGroup>& groups,
+                                                  std::size_t threads);
 
 }  // namespace fedsel

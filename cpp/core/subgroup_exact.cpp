@@ -41,36 +41,45 @@ class Walk {
     std::sort(siblings.begin(), siblings.end(), [](const Extension& a, const Extension& b) {
       return a.bound != b.bound ? a.bound < b.bound : a.condition < b.condition;
     });
-    for (std::size_t first = 0; first + 1 < siblings.size(); first += kChunk) {
-      const std::size_t last = std::min(first + kChunk, siblings.size() - 1);
-      std::vector<Description> children;
-      std::vector<std::size_t> positions;
-      for (std::size_t i = first; i < last; ++i)
-        if (siblings[i].bound >= needed()) {
-          children.push_back(refined(parent, siblings[i].condition));
-          positions.push_back(i);
-        }
-      if (children.empty()) continue;
+    const std::size_t size = group_size(table_);
+    for (std::size_t next = 0; next + 1 < siblings.size();) {
       if (control_.stopped()) return;
-      std::vector<std::uint32_t> added;
-      for (std::size_t i = positions.front() + 1; i < siblings.size(); ++i)
-        if (siblings[i].bound >= needed()) added.push_back(siblings[i].condition);
-      const auto tallies = count_refinements(table_, children, added, options_.threads);
-      std::vector<std::vector<Extension>> next(children.size());
-      for (std::size_t c = 0; c < children.size(); ++c) {
-        // Siblings up to the child's own were paired with it before; `added` follows the order of the siblings.
-        const auto own = std::find(added.begin(), added.end(), siblings[positions[c]].condition);
-        std::size_t i = own == added.end() ? 0 : static_cast<std::size_t>(own - added.begin()) + 1;
-        control_.evaluations.fetch_add(added.size() - i, std::memory_order_relaxed);
-        for (; i < added.size(); ++i) {
-          double bound;
-          if (judge(children[c], added[i], tallies[c * added.size() + i], bound)) next[c].push_back({bound, added[i]});
-        }
+      std::vector<RefinementGroup> groups;
+      std::vector<std::size_t> children;  // positions among the siblings, group by group
+      for (; groups.size() * size < kChunk && next + 1 < siblings.size();) {
+        RefinementGroup group;
+        const std::size_t first = next;
+        for (; group.parents.size() < size && next + 1 < siblings.size(); ++next)
+          if (siblings[next].bound >= needed()) {
+            group.parents.push_back(refined(parent, siblings[next].condition));
+            children.push_back(next);
+          }
+        for (std::size_t i = first; i < siblings.size(); ++i)
+          if (siblings[i].bound >= needed()) group.conditions.push_back(siblings[i].condition);
+        groups.push_back(std::move(group));
       }
-      if (parent.size() + 2 < options_.depth)
-        for (std::size_t c = 0; c < children.size(); ++c) {
-          std::erase_if(next[c], [&](const Extension& extension) { return extension.bound < needed(); });
-          descend(children[c], std::move(next[c]));
+      const auto tallies = count_refinements(table_, groups, options_.threads);
+      std::vector<std::vector<Extension>> extensions(children.size());
+      std::size_t child = 0;
+      for (std::size_t g = 0; g < groups.size(); ++g)
+        for (std::size_t p = 0; p < groups[g].parents.size(); ++p, ++child) {
+          // Siblings up to the child's own were paired with it before; the conditions follow the order of the siblings.
+          const auto& added = groups[g].conditions;
+          const auto own = std::find(added.begin(), added.end(), siblings[children[child]].condition);
+          std::size_t i = static_cast<std::size_t>(own - added.begin()) + 1;
+          control_.evaluations.fetch_add(added.size() - i, std::memory_order_relaxed);
+          for (; i < added.size(); ++i) {
+            double bound;
+            if (judge(groups[g].parents[p], added[i], tallies[g][p * added.size() + i], bound))
+              extensions[child].push_back({bound, added[i]});
+          }
+        }
+      if (parent.size() + 2 >= options_.depth) continue;
+      child = 0;
+      for (const RefinementGroup& group : groups)
+        for (const Description& description : group.parents) {
+          std::erase_if(extensions[child], [&](const Extension& extension) { return extension.bound < needed(); });
+          descend(description, std::move(extensions[child++]));
         }
     }
   }
@@ -78,7 +87,7 @@ class Walk {
   std::vector<Subgroup> run() {
     std::vector<std::uint32_t> conditions(table_.conditions());
     std::iota(conditions.begin(), conditions.end(), 0);
-    const auto tallies = count_refinements(table_, {{}}, conditions, options_.threads);
+    const auto tallies = count_refinements(table_, {{{{}}, conditions}}, options_.threads).front();
     control_.evaluations.fetch_add(tallies.size(), std::memory_order_relaxed);
     std::vector<Extension> extensions;
     for (const std::uint32_t condition : conditions) {

@@ -130,7 +130,11 @@ TEST_CASE("tallies of refinements equal a loop over rows, for every level and an
       const std::vector<std::uint32_t> conditions{0, 1, 2, 3, 4, 5, 6, 7, 8};
       for (Level level : levels())
         for (std::size_t threads : {1u, 3u}) {
-          const auto tallies = count_refinements(made.table(level, threads), parents, conditions, threads);
+          const auto counted = count_refinements(made.table(level, threads),
+                                                 {{parents, conditions}, {{{2}}, {}}, {{{1}, {5}}, {0, 8}}}, threads);
+          const auto& tallies = counted[0];
+          CHECK(counted[1].empty());
+          CHECK(equal(counted[2][3], made.tally({5, 8})));
           for (std::size_t p = 0; p < parents.size(); ++p)
             for (const std::uint32_t c : conditions) {
               Description description(parents[p]);
