@@ -105,6 +105,11 @@ class Attribute:
         """
         import pandas as pd
 
+        if self.categories is not None and isinstance(column.dtype, pd.CategoricalDtype):
+            known = pd.Index(self.categories).get_indexer(column.cat.categories)
+            by_position = np.append(known, self.size).astype(np.int32)
+            codes: Codes32 = by_position[column.cat.codes.to_numpy()]  # -1, a missing value, picks the last
+            return codes
         gone = column.isna().to_numpy()
         if self.categories is None:
             values = _numbers(column)

@@ -86,3 +86,21 @@ def series(values: Any, where: str) -> Any:
     if column.dtype == object:
         column = column.infer_objects()
     return column
+
+
+def hashed(column: Any) -> Any:
+    """Return a column of text or mixed values as an unordered categorical, so that its rows are looked at once.
+
+    Others, and what cannot be told apart by value, come back as they are.
+    """
+    import pandas as pd
+
+    if isinstance(column.dtype, pd.CategoricalDtype) or pd.api.types.is_numeric_dtype(column.dtype):
+        return column
+    if column.dtype.kind in "mM":
+        return column
+    try:
+        positions, values = pd.factorize(column)
+    except TypeError:
+        return column
+    return pd.Series(pd.Categorical.from_codes(positions, categories=pd.Index(values)), name=column.name)

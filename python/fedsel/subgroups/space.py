@@ -16,6 +16,7 @@ from fedsel.encode import code_dtype
 from fedsel.errors import DataError
 from fedsel.subgroups.attributes import Attribute, AttributeRules, fit_attribute
 from fedsel.subgroups.conditions import Condition
+from fedsel.subgroups.frames import hashed
 from fedsel.subgroups.outcome import TargetValues
 
 MOST_CONDITIONS = 5_000_000
@@ -116,7 +117,8 @@ def build_space(
     codes: list[npt.NDArray[Any]] = []
     conditions: list[Condition] = []
     owners: list[int] = []
-    for name, column in columns.items():
+    for name, given in columns.items():
+        column = hashed(given)
         attribute = fit_attribute(name, column, rules)
         wanted = attribute.count_conditions(rules)
         if wanted > MOST_CONDITIONS:
@@ -158,7 +160,7 @@ def encode_as(space: SearchSpace, columns: Mapping[str, Any]) -> SearchSpace:
     for attribute in space.attributes:
         if attribute.name not in columns:
             raise DataError(f"X: no column {attribute.name}; it has {', '.join(list(columns)[:10])}")
-        codes.append(attribute.encode(columns[attribute.name]))  # int32, as -1 stands for new categories
+        codes.append(attribute.encode(hashed(columns[attribute.name])))  # int32, as -1 stands for new categories
     return SearchSpace(space.attributes, tuple(codes), space.conditions, space.owners)
 
 
