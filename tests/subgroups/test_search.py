@@ -201,6 +201,10 @@ def test_covers_and_other_rows():
     assert covers.shape == (500, 6)
     assert covers.sum(axis=0).tolist() == [s.rows for s in found.subgroups_]
     assert found.evaluate(X, y) == found.subgroups_
+    few = SubgroupDiscovery(k=2, min_support=150).fit(X, y)
+    assert (
+        len(few.evaluate({name: column[:50] for name, column in X.items()}, y[:50])) == 2
+    )  # fewer rows than a support
     part = {name: np.append(column[:100], 99) for name, column in X.items()}  # 99: not seen before
     other = found.evaluate(part, np.append(y[:100], True))
     assert [s.rows for s in other] == covers[:100].sum(axis=0).tolist()

@@ -19,7 +19,14 @@ from fedsel.subgroups.choosing import ChoiceRules, choose
 from fedsel.subgroups.estimator import Parameters
 from fedsel.subgroups.frames import named_columns
 from fedsel.subgroups.outcome import TargetValues, read_target
-from fedsel.subgroups.quality import Direction, check_direction, quality_function, rows_of
+from fedsel.subgroups.quality import (
+    Direction,
+    QualityFunction,
+    check_direction,
+    core_quality,
+    quality_function,
+    rows_of,
+)
 from fedsel.subgroups.redundancy import Found, jaccard
 from fedsel.subgroups.result import Subgroup, to_frame
 from fedsel.subgroups.search import Diversity, Engine, Progress, Search, SearchSettings, engine_for
@@ -266,7 +273,8 @@ class SubgroupDiscovery(Parameters):
         space = encode_as(self._space, columns)
         table = space.bit_table(target, self._threads())
         descriptions = [self._numbers(subgroup) for subgroup in self.subgroups_]
-        values = _core.subgroup_values(table, self._settings(space.rows, target).core(), descriptions)
+        quality = core_quality(self._function(target), self.direction, least_rows=1, most_rows=space.rows)
+        values = _core.subgroup_values(table, quality, descriptions)
         return tuple(
             self._subgroup(space, target, (quality, numbers, rows, total))
             for numbers, (quality, rows, total) in zip(descriptions, values, strict=True)
@@ -316,10 +324,14 @@ class SubgroupDiscovery(Parameters):
             categorical=tuple(self.categorical),
         )
 
-    def _settings(self, rows: int, target: TargetValues) -> SearchSettings:
+    def _function(self, target: TargetValues) -> QualityFunction:
         function = quality_function(self.quality)
         if function.yes_no_only and target.kind != "yes/no":
             raise DataError(f"quality {self.quality} needs a yes/no outcome, got numbers")
+        return function
+
+    def _settings(self, rows: int, target: TargetValues) -> SearchSettings:
+        function = self._function(target)
         return SearchSettings(
             function=function,
             direction=self.direction,
