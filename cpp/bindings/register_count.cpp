@@ -5,6 +5,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "code_columns.hpp"
 #include "count.hpp"
 
 namespace py = pybind11;
@@ -24,14 +25,8 @@ fedsel::CodeType code_type(const py::array& column, std::size_t position) {
 py::array_t<std::int64_t> count_marginals(const std::vector<py::array>& arrays,
                                           const std::vector<std::uint32_t>& domain,
                                           const std::vector<fedsel::VariableSet>& sets) {
-  std::vector<fedsel::CodeColumn> columns;
+  const auto columns = fedsel_bindings::code_columns(arrays);
   const py::ssize_t rows = arrays.empty() ? 0 : arrays[0].size();
-  for (std::size_t v = 0; v < arrays.size(); ++v) {
-    const py::array& a = arrays[v];
-    if (a.ndim() != 1 || a.shape(0) != rows)
-      throw std::invalid_argument("column " + std::to_string(v) + " must have shape (" + std::to_string(rows) + ",)");
-    columns.push_back({a.data(), a.strides(0), code_type(a, v)});
-  }
   if (columns.empty() || columns.size() != domain.size())
     throw std::invalid_argument("there must be one column a domain, at least one, got " +
                                 std::to_string(columns.size()) + " and " + std::to_string(domain.size()));
@@ -60,6 +55,18 @@ py::array_t<std::int64_t> count_marginals(const std::vector<py::array>& arrays,
 }
 
 }  // namespace
+
+std::vector<fedsel::CodeColumn> fedsel_bindings::code_columns(const std::vector<py::array>& arrays) {
+  std::vector<fedsel::CodeColumn> columns;
+  const py::ssize_t rows = arrays.empty() ? 0 : arrays[0].size();
+  for (std::size_t v = 0; v < arrays.size(); ++v) {
+    const py::array& a = arrays[v];
+    if (a.ndim() != 1 || a.shape(0) != rows)
+      throw std::invalid_argument("column " + std::to_string(v) + " must have shape (" + std::to_string(rows) + ",)");
+    columns.push_back({a.data(), a.strides(0), code_type(a, v)});
+  }
+  return columns;
+}
 
 void register_count(py::module_& m) {
   m.def("count_marginals", &count_marginals, py::arg("columns"), py::arg("domain"), py::arg("sets"),

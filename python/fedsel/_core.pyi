@@ -32,6 +32,11 @@ class Descent(SearchResult):
 class Annealing(SearchResult):
     chains: list[tuple[float, list[int], int, list[float]]]
 
+class FoundSubgroups(TypedDict):
+    found: list[tuple[float, list[int], int, int]]
+    evaluations: int
+    stop_reason: Literal["completed", "time limit", "interrupted"]
+
 class LossModel:
     def __init__(
         self,
@@ -163,3 +168,73 @@ def temper(
     time_limit: float,
     progress: _Progress,
 ) -> Annealing: ...
+
+class BitTable:
+    def __init__(
+        self,
+        columns: Sequence[npt.NDArray[np.generic]],
+        conditions: Sequence[tuple[int, Sequence[tuple[int, int]]]],
+        outcomes: npt.NDArray[np.int64],
+        *,
+        unit: float = 1.0,
+        threads: int = 1,
+        level: str = "auto",
+    ) -> None: ...
+    @property
+    def conditions(self) -> int: ...
+    @property
+    def digits(self) -> int: ...
+
+class SubgroupQuality:
+    def __init__(self, measure: str, *, exponent: float, direction: str, least_rows: int, most_rows: int) -> None: ...
+
+def subgroup_beam(
+    table: BitTable,
+    quality: SubgroupQuality,
+    *,
+    depth: int,
+    width: int,
+    keep: int,
+    floor: float,
+    diversity: str,
+    alpha: float,
+    threads: int,
+    time_limit: float,
+    progress: _Progress,
+) -> FoundSubgroups: ...
+def subgroup_exact(
+    table: BitTable,
+    quality: SubgroupQuality,
+    *,
+    depth: int,
+    keep: int,
+    floor: float,
+    threads: int,
+    time_limit: float,
+    progress: _Progress,
+) -> FoundSubgroups: ...
+def subgroup_marginals(
+    columns: Sequence[npt.NDArray[np.generic]],
+    conditions: Sequence[Sequence[int]],
+    outcomes: npt.NDArray[np.uint8],
+    quality: SubgroupQuality,
+    *,
+    depth: int,
+    keep: int,
+    floor: float,
+    threads: int,
+    time_limit: float,
+    progress: _Progress,
+) -> FoundSubgroups: ...
+def subgroup_values(
+    table: BitTable, quality: SubgroupQuality, descriptions: Sequence[Sequence[int]]
+) -> list[tuple[float, int, int]]: ...
+def select_diverse(
+    table: BitTable,
+    candidates: Sequence[tuple[float, Sequence[int], int]],
+    *,
+    count: int,
+    diversity: str,
+    alpha: float,
+    threads: int,
+) -> list[int]: ...

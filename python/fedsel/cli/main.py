@@ -20,6 +20,7 @@ from fedsel.cli.release_command import release_command
 from fedsel.cli.schema_commands import schema_app
 from fedsel.cli.score_commands import scores_app
 from fedsel.cli.select_command import select_command
+from fedsel.cli.subgroup_commands import subgroup_app
 from fedsel.cli.train_command import train_command
 from fedsel.errors import FedselError
 
@@ -27,6 +28,7 @@ EXIT_REFUSED = 2
 
 CLIENT = "At each client"
 COORDINATOR = "At the coordinator"
+ROWS = "On rows in one place"
 TRIALS = "To try things"
 EVALUATION = "To evaluate, with all rows at hand"
 
@@ -53,6 +55,7 @@ app.command("compare", rich_help_panel=EVALUATION)(compare_command)
 app.command("release-all", rich_help_panel=TRIALS)(release_all_command)
 app.command("example", rich_help_panel=TRIALS)(example_command)
 app.command("acs", rich_help_panel=TRIALS)(acs_command)
+app.add_typer(subgroup_app, name="subgroups", rich_help_panel=ROWS)
 app.add_typer(experiment_app, name="experiment", rich_help_panel=TRIALS)
 app.add_typer(schema_app, name="schema", rich_help_panel=CLIENT)
 app.add_typer(pool_app, name="pool", rich_help_panel=COORDINATOR)

@@ -37,7 +37,14 @@ def require_extra() -> None:
         raise MissingExtraError("a report needs jinja2, which is not installed: pip install 'fedsel[report]'")
 
 
-def _environment() -> Environment:
+def environment() -> Environment:
+    """Return the templates, with everything that is put into them escaped.
+
+    Raises
+    ------
+    MissingExtraError
+        If jinja2 is missing.
+    """
     require_extra()
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
@@ -79,4 +86,4 @@ def render(evidence: Evidence, *, command: str | None = None) -> str:
         "Python": platform.python_version(),
         "numpy": np.__version__,
     }
-    return _environment().get_template("page.html").render(command=command, versions=versions, **views(evidence))
+    return environment().get_template("page.html").render(command=command, versions=versions, **views(evidence))
