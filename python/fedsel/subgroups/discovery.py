@@ -273,8 +273,8 @@ class SubgroupDiscovery(Parameters):
         space = encode_as(self._space, columns)
         table = space.bit_table(target, self._threads())
         descriptions = [self._numbers(subgroup) for subgroup in self.subgroups_]
-        quality = core_quality(self._function(target), self.direction, least_rows=1, most_rows=space.rows)
-        values = _core.subgroup_values(table, quality, descriptions)
+        measure = core_quality(self._function(target), self.direction, least_rows=1, most_rows=space.rows)
+        values = _core.subgroup_values(table, measure, descriptions)
         return tuple(
             self._subgroup(space, target, (quality, numbers, rows, total))
             for numbers, (quality, rows, total) in zip(descriptions, values, strict=True)
