@@ -183,6 +183,9 @@ def test_the_output_replaces_nothing_that_is_needed(run: Run) -> None:
         message = refused(second_round(run, "lake", "-o", kept, "--force"))
         assert message.startswith(f"{kept}: the output must be another file")
         assert Path(kept).read_bytes() == before
+    before = Path(RELEASES[1]).read_bytes()
+    assert "the output must be another file" in refused(run("scores", "rule", *RELEASES, "-o", RELEASES[1], "--force"))
+    assert Path(RELEASES[1]).read_bytes() == before
     given = (
         "release",
         "hospitals/lake.csv",

@@ -194,7 +194,7 @@ def test_the_picture(files, tmp_path, capsys, monkeypatch):
     assert run(*options, "--plot", picture).exit_code == 0
     svg = picture.read_text(encoding="utf-8")
     assert "<svg" in svg
-    assert "a picture must end with .svg, .png, .pdf" in fail(
+    assert "a plot must end with .svg, .png, .pdf" in fail(
         capsys, monkeypatch, *options, "--plot", tmp_path / "found.gif"
     )
     assert "no subgroup was found that could be drawn" in fail(

@@ -72,7 +72,7 @@ def fidelity_command(
     if thin < 1 and whole.columns is None:
         raise FedselError("--thin needs rows, --data or --made: tables without rows cannot be thinned")
     if plot is not None:
-        from fedsel.experiments.fidelity_plot import check_plotting
+        from fedsel.plot_file import check_plotting
 
         check_plotting(plot)
     recipes = recipe or [name for name, one in RECIPES.items() if whole.columns is not None or not one.scores]

@@ -63,6 +63,7 @@ def rule_command(
     from fedsel.score_rule_file import write_rule
     from fedsel.selection.make_rule import make_rule
 
+    check_paths(files[0], out, kept=files[1:], force=force)
     reader = ReleaseReader()
     releases = [reader.read(file) for file in files]
     plan = _second_part(releases, files)
@@ -120,6 +121,7 @@ def public_rule_command(
     from fedsel.selection.score_plan import plan_scores
     from fedsel.tables import Workload
 
+    check_paths(data, out, kept=(schema,), force=force)
     agreed = Schema.from_toml(schema)
     workload = Workload.pairs(agreed)
     if client_column is None:

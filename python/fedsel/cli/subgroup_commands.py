@@ -158,7 +158,7 @@ def central_command(
 
         check_report(report, overwrite=force)
     if plot is not None:
-        from fedsel.subgroups.plot import check_plotting
+        from fedsel.plot_file import check_plotting
 
         check_plotting(plot)
     discovery = SubgroupDiscovery(

@@ -5,30 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from fedsel.errors import FedselError, MissingExtraError
 from fedsel.experiments.fidelity_table import FidelityLine
-
-_ENDINGS = (".svg", ".png", ".pdf")
-
-
-def check_plotting(path: Path) -> None:
-    """Refuse a plot that could not be drawn, before anything is measured.
-
-    Raises
-    ------
-    MissingExtraError
-        If matplotlib is not installed.
-    FedselError
-        If the file's ending is unknown or its folder does not exist.
-    """
-    try:
-        import matplotlib  # noqa: F401
-    except ImportError:
-        raise MissingExtraError("a plot needs matplotlib: pip install 'fedsel[experiments]'") from None
-    if path.suffix.lower() not in _ENDINGS:
-        raise FedselError(f"{path}: a plot must end with {', '.join(_ENDINGS)}")
-    if not path.parent.is_dir():
-        raise FedselError(f"{path}: no such folder: {path.parent}")
+from fedsel.plot_file import check_plotting
 
 
 def draw_fidelity(lines: Sequence[FidelityLine], path: Path) -> None:

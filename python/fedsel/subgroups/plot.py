@@ -6,32 +6,12 @@ from pathlib import Path
 
 import numpy as np
 
-from fedsel.errors import FedselError, MissingExtraError
+from fedsel.errors import FedselError
+from fedsel.plot_file import check_plotting
 from fedsel.subgroups.discovery import SubgroupDiscovery
 
-_ENDINGS = (".svg", ".png", ".pdf")
 _MOST = 25  # subgroups drawn
 _LONGEST = 140  # characters of a description
-
-
-def check_plotting(path: Path) -> None:
-    """Refuse a picture that could not be drawn, before anything is searched.
-
-    Raises
-    ------
-    MissingExtraError
-        If matplotlib is not installed.
-    FedselError
-        If the file's ending is unknown or its folder does not exist.
-    """
-    try:
-        import matplotlib  # noqa: F401
-    except ImportError:
-        raise MissingExtraError("a picture needs matplotlib: pip install 'fedsel[experiments]'") from None
-    if path.suffix.lower() not in _ENDINGS:
-        raise FedselError(f"{path}: a picture must end with {', '.join(_ENDINGS)}")
-    if not path.parent.is_dir():
-        raise FedselError(f"{path}: no such folder: {path.parent}")
 
 
 def draw(found: SubgroupDiscovery, path: Path) -> None:
