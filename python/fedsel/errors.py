@@ -45,6 +45,10 @@ class InfeasibleError(SelectionError):
     """No federation keeps all constraints."""
 
 
+class SubgroupError(FedselError):
+    """A subgroup protocol is malformed, its parts do not go together, or it was asked for something it cannot do."""
+
+
 class TrainingError(FedselError):
     """A training run was asked for something it cannot do, or went wrong at a named client."""
 

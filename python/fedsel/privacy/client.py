@@ -44,6 +44,7 @@ def release(
     overwrite: bool = False,
     again: bool = False,
     non_private: bool = False,
+    purpose: str | None = None,
 ) -> Release:
     """Charge the ledger, add noise to every cell of every table and to every score, and write the release.
 
@@ -84,6 +85,8 @@ def release(
         Charge a round that has been charged before.
     non_private : bool
         Required for a plan without noise when a ledger is given.
+    purpose : str, optional
+        What the ledger says the charge is for; by default what is released, tables or scores or both.
 
     Returns
     -------
@@ -129,7 +132,8 @@ def release(
             if not isinstance(ledger, Ledger):
                 ledger = ledger()
                 _check_owner(ledger, client)
-            purpose = TABLES if scores is None else SCORES if marginals is None else f"{TABLES} and {SCORES}"
+            if purpose is None:
+                purpose = TABLES if scores is None else SCORES if marginals is None else f"{TABLES} and {SCORES}"
             charge = ledger.spend(
                 plan, purpose, round, part=part, again=again, non_private=non_private, seeded=blank.seeded
             )

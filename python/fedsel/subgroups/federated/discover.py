@@ -1,0 +1,187 @@
+"""From the releases of all rounds to ranked subgroups."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import NormalDist
+
+import numpy as np
+
+from fedsel.errors import SubgroupError
+from fedsel.pool import Pool
+from fedsel.privacy.statement import state
+from fedsel.schema import Schema
+from fedsel.subgroups.conditions import Condition
+from fedsel.subgroups.federated.belief import Belief, believe
+from fedsel.subgroups.federated.evidence import Evidence, check_rounds, read_round
+from fedsel.subgroups.federated.protocol import SubgroupProtocol
+from fedsel.subgroups.federated.ranking import Direction, Scored, rank
+from fedsel.subgroups.federated.result import ClientRate, FederatedSubgroup, FederatedSubgroups, Interval
+
+ESTIMAND = "weighted relative accuracy n/N (p - p0) among the records of all clients together"
+
+_STANDS_OUT = 2.0  # standard errors that a client's records must be above 0 for a rate there to be stated
+
+
+def discover(
+    protocol: SubgroupProtocol,
+    rounds: Sequence[Pool],
+    *,
+    k: int = 10,
+    depth: int = 2,
+    direction: Direction = "higher",
+    base: float | None = None,
+    measured_only: bool = False,
+    level: float = 0.95,
+) -> FederatedSubgroups:
+    """Find the subgroups whose outcome differs most, from private releases alone.
+
+    Parameters
+    ----------
+    protocol : SubgroupProtocol
+        What was agreed.
+    rounds : sequence of Pool
+        The releases of each round so far, in order; the same clients in all.
+    k : int
+        Number of subgroups.
+    depth : {1, 2}
+        Most conditions of a description.
+    direction : {'higher', 'lower', 'both'}
+        Which deviations of the outcome count.
+    base : float, optional
+        A public share of positives to compare with; that of the clients' records, as released, if not given.
+    measured_only : bool
+        Leave out descriptions whose table was not released.
+    level : float
+        Of the intervals of a confirmation round.
+
+    Returns
+    -------
+    FederatedSubgroups
+        None at all where one of the two outcomes does not stand out from the noise.
+
+    Raises
+    ------
+    SubgroupError
+        If a parameter is out of range or the rounds do not fit the protocol.
+    """
+    if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 1:
+        raise SubgroupError(f"k must be a whole number of at least 1, got {k!r}")
+    if depth not in (1, 2):
+        raise SubgroupError(f"depth must be 1 or 2, what tables of two attributes by the outcome hold, got {depth!r}")
+    if base is not None and not 0 <= base <= 1:
+        raise SubgroupError(f"base must be between 0 and 1, got {base}")
+    if not 0 < level < 1:
+        raise SubgroupError(f"level must be between 0 and 1 (exclusive), got {level}")
+    check_rounds(protocol, rounds)
+    tables = [read_round(protocol, pool) for pool in rounds]
+    belief = believe(protocol, [table for part in tables for table in part], rounds[0].rows)
+    found = rank(belief, k, depth=depth, direction=direction, base=base, measured_only=measured_only)
+    notes = _notes(protocol, belief, rounds)
+    if not belief.varies:
+        found = []
+    fresh = {table.attributes: table for table in tables[2]} if len(tables) == 3 else {}
+    p0 = belief.base if base is None else base
+    subgroups = tuple(
+        FederatedSubgroup(
+            conditions=conditions(protocol.schema, scored),
+            quality=scored.quality,
+            error=scored.error,
+            coverage=scored.coverage,
+            rate=scored.rate,
+            base=p0,
+            measured=scored.measured,
+            confirmed=_confirm(belief, fresh.get(scored.attributes), scored, base, level),
+            clients=_rates(rounds[0].clients, belief.evidence.get(scored.attributes), scored),
+        )
+        for scored in found
+    )
+    last = rounds[-1]
+    assert protocol.schema.target is not None
+    return FederatedSubgroups(
+        subgroups=subgroups,
+        estimand=ESTIMAND,
+        target=protocol.schema.target,
+        positive=protocol.schema.labels(protocol.schema.target)[protocol.positive],
+        clients=last.clients,
+        epsilons=tuple(last.plans[index].epsilon for index in last.plan_index),
+        records=belief.records,
+        records_error=float(np.sqrt(belief.sizes.totals_variance.sum())),
+        base=p0,
+        base_error=belief.base_error if base is None else 0.0,
+        rounds=len(rounds),
+        planned=protocol.rounds,
+        private=state(
+            [last.plans[index] for index in last.plan_index],
+            seeded=[any(pool.seeded[row] for pool in rounds) for row in range(len(last))],
+            rounds=protocol.rounds,
+        ),
+        notes=notes,
+    )
+
+
+def conditions(schema: Schema, scored: Scored) -> tuple[Condition, ...]:
+    """Return a description's conditions, in the schema's words."""
+    result = []
+    for position, code in zip(scored.attributes, scored.codes, strict=True):
+        variable = schema.variables[position]
+        sign = "in" if variable.kind == "bins" and code < len(variable.bins or ()) - 1 else "="
+        result.append(Condition(variable.name, f"{variable.name} {sign} {variable.shown[code]}", ((code, code),)))
+    return tuple(result)
+
+
+def _confirm(
+    belief: Belief, table: Evidence | None, scored: Scored, base: float | None, level: float
+) -> Interval | None:
+    """Estimate the quality from the confirmation round alone: its noise knows nothing of the choice.
+
+    The population is the clients' records as they are, so noise is the only error. The sum over clients is unbiased; N
+    and p0 are those of all rounds, whose error enters by the delta method.
+    """
+    if table is None:
+        return None
+    total, variance = table.total
+    negative, positive = total[scored.codes]
+    records, q = belief.records, belief.base
+    p0 = q if base is None else base
+    quality = ((1 - p0) * positive - p0 * negative) / records
+    error = (1 - p0) ** 2 * variance[1] + p0**2 * variance[0]
+    if base is None:
+        error += ((positive + negative) * belief.base_error) ** 2
+    error += (quality * np.sqrt(belief.sizes.totals_variance.sum())) ** 2
+    half = NormalDist().inv_cdf((1 + level) / 2) * float(np.sqrt(error)) / records
+    return Interval(float(quality), float(quality - half), float(quality + half), level)
+
+
+def _rates(clients: Sequence[str], table: Evidence | None, scored: Scored) -> tuple[ClientRate, ...]:
+    if table is None:
+        return ()
+    result = []
+    for row, client in enumerate(clients):
+        negative, positive = table.counts[(row, *scored.codes)]
+        noise_negative, noise_positive = table.variance[row]
+        records, error = float(negative + positive), float(np.sqrt(noise_negative + noise_positive))
+        if records <= _STANDS_OUT * error or records <= 0:
+            result.append(ClientRate(client, None, None, records, error))
+            continue
+        rate = float(np.clip(positive / records, 0.0, 1.0))
+        spread = float(np.sqrt((1 - rate) ** 2 * noise_positive + rate**2 * noise_negative) / records)
+        result.append(ClientRate(client, rate, spread, records, error))
+    return tuple(result)
+
+
+def _notes(protocol: SubgroupProtocol, belief: Belief, rounds: Sequence[Pool]) -> tuple[str, ...]:
+    notes = []
+    if not belief.varies:
+        few = "positives" if belief.sizes.totals[1] <= belief.sizes.totals[0] else "negatives"
+        notes.append(f"the {few} of all clients together do not stand out from the noise: there is nothing to compare")
+    elif len(rounds) == 1 and protocol.rounds > 1:
+        notes.append("round 1 only: descriptions of two conditions are predicted, not measured")
+    kept = belief.sizes.weights().sum(axis=1)
+    empty = int((kept == 0).sum())
+    if empty:
+        notes.append(f"{empty} of {len(kept)} clients hold too few records to stand out from their noise")
+    largest = float(kept.max() / kept.sum()) if kept.sum() > 0 else 0.0
+    if len(kept) > 1 and largest > 0.5:
+        notes.append(f"one client holds {largest:.0%} of the records, as estimated")
+    return tuple(notes)
