@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
 
-from fedsel.subgroups.federated.evidence import Evidence, FloatArray, fuse
+from fedsel.pool import Pool
+from fedsel.subgroups.federated.evidence import Evidence, FloatArray, check_rounds, fuse, read_round
 from fedsel.subgroups.federated.protocol import SubgroupProtocol
 from fedsel.subgroups.federated.shares import onto_simplex, overdispersion, pooled_shares
 from fedsel.subgroups.federated.sizes import Sizes, estimate_sizes
@@ -74,23 +75,29 @@ class Belief:
         return bool(np.all(self.sizes.totals > np.sqrt(self.sizes.totals_variance)))
 
 
-def believe(protocol: SubgroupProtocol, evidence: Iterable[Evidence], rows: Sequence[int | None]) -> Belief:
+def believe(protocol: SubgroupProtocol, rounds: Sequence[Pool]) -> Belief:
     """Estimate every table from those that were released.
 
     Parameters
     ----------
     protocol : SubgroupProtocol
         What was agreed.
-    evidence : iterable of Evidence
-        Of all rounds.
-    rows : sequence of (int or None)
-        Public number of records of each client.
+    rounds : sequence of Pool
+        Releases of each round so far, in order. Clients may be missing from later ones.
+
+    Raises
+    ------
+    SubgroupError
+        If the rounds do not fit the protocol.
     """
+    check_rounds(protocol, rounds)
+    clients = rounds[0].clients
+    evidence = [table for pool in rounds for table in read_round(protocol, pool, clients)]
     by_set: dict[tuple[int, ...], list[Evidence]] = {}
     for table in evidence:
         by_set.setdefault(table.attributes, []).append(table)
     fused = {attributes: fuse(parts) for attributes, parts in by_set.items()}
-    sizes = estimate_sizes(list(fused.values()), rows)
+    sizes = estimate_sizes(list(fused.values()), rounds[0].rows)
     weights = sizes.weights()
     tables: dict[tuple[int, ...], Estimate] = {}
     for attribute in protocol.attributes:
@@ -112,8 +119,9 @@ def _pooled(table: Evidence, sizes: Sizes, weights: FloatArray) -> Estimate:
     shares, variance = np.empty(flat.shape[1:]), np.empty(flat.shape[1:])
     for outcome in (0, 1):
         counts, noise, own = flat[:, :, outcome], table.variance[:, outcome], weights[:, outcome]
-        phi = overdispersion(counts, noise, own, sizes.variance[:, outcome])
-        square = float((own**2).sum())
+        there = np.isfinite(noise)
+        phi = overdispersion(counts[there], noise[there], own[there], sizes.variance[there, outcome])
+        square = float((own[there] ** 2).sum())
         rough = onto_simplex(own @ counts / square) if square > 0 else np.full(flat.shape[1], 1 / flat.shape[1])
         shares[:, outcome], variance[:, outcome] = pooled_shares(counts, noise, own, rough, phi)
     return Estimate(shares.reshape(shape), variance.reshape(shape), measured=True)

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from fedsel.errors import SubgroupError
 from fedsel.pool import Pool
 from fedsel.subgroups.federated.belief import Belief, believe
-from fedsel.subgroups.federated.evidence import check_rounds, read_round
 from fedsel.subgroups.federated.protocol import SubgroupProtocol
 from fedsel.subgroups.federated.questions import Questions
 from fedsel.subgroups.federated.ranking import Direction, qualities, rank, strength
@@ -42,10 +41,9 @@ def next_questions(
     SubgroupError
         If the rounds do not fit, or all have been released.
     """
-    check_rounds(protocol, rounds)
     if len(rounds) == protocol.rounds:
         raise SubgroupError(f"all {protocol.rounds} rounds have been released: there is nothing left to ask")
-    belief = believe(protocol, [table for pool in rounds for table in read_round(protocol, pool)], rounds[0].rows)
+    belief = believe(protocol, rounds)
     number = protocol.tables[len(rounds)]
     choose = _pairs if len(rounds) == 1 else _confirmed
     return Questions(protocol.identity, len(rounds) + 1, choose(belief, number, direction, base))

@@ -13,7 +13,7 @@ from fedsel.privacy.statement import state
 from fedsel.schema import Schema
 from fedsel.subgroups.conditions import Condition
 from fedsel.subgroups.federated.belief import Belief, believe
-from fedsel.subgroups.federated.evidence import Evidence, check_rounds, read_round
+from fedsel.subgroups.federated.evidence import Evidence, read_round
 from fedsel.subgroups.federated.protocol import SubgroupProtocol
 from fedsel.subgroups.federated.ranking import Direction, Scored, rank
 from fedsel.subgroups.federated.result import ClientRate, FederatedSubgroup, FederatedSubgroups, Interval
@@ -73,14 +73,15 @@ def discover(
         raise SubgroupError(f"base must be between 0 and 1, got {base}")
     if not 0 < level < 1:
         raise SubgroupError(f"level must be between 0 and 1 (exclusive), got {level}")
-    check_rounds(protocol, rounds)
-    tables = [read_round(protocol, pool) for pool in rounds]
-    belief = believe(protocol, [table for part in tables for table in part], rounds[0].rows)
+    belief = believe(protocol, rounds)
     found = rank(belief, k, depth=depth, direction=direction, base=base, measured_only=measured_only)
     notes = _notes(protocol, belief, rounds)
     if not belief.varies:
         found = []
-    fresh = {table.attributes: table for table in tables[2]} if len(tables) == 3 else {}
+    last = rounds[-1]
+    fresh: dict[tuple[int, ...], Evidence] = {}
+    if len(rounds) == 3 and len(last) == len(rounds[0]):
+        fresh = {table.attributes: table for table in read_round(protocol, last, rounds[0].clients)}
     p0 = belief.base if base is None else base
     subgroups = tuple(
         FederatedSubgroup(
@@ -96,15 +97,15 @@ def discover(
         )
         for scored in found
     )
-    last = rounds[-1]
+    first = rounds[0]
     assert protocol.schema.target is not None
     return FederatedSubgroups(
         subgroups=subgroups,
         estimand=ESTIMAND,
         target=protocol.schema.target,
         positive=protocol.schema.labels(protocol.schema.target)[protocol.positive],
-        clients=last.clients,
-        epsilons=tuple(last.plans[index].epsilon for index in last.plan_index),
+        clients=first.clients,
+        epsilons=tuple(first.plans[index].epsilon for index in first.plan_index),
         records=belief.records,
         records_error=float(np.sqrt(belief.sizes.totals_variance.sum())),
         base=p0,
@@ -112,8 +113,8 @@ def discover(
         rounds=len(rounds),
         planned=protocol.rounds,
         private=state(
-            [last.plans[index] for index in last.plan_index],
-            seeded=[any(pool.seeded[row] for pool in rounds) for row in range(len(last))],
+            [first.plans[index] for index in first.plan_index],
+            seeded=[any(_seeded(pool, name) for pool in rounds) for name in first.clients],
             rounds=protocol.rounds,
         ),
         notes=notes,
@@ -125,9 +126,14 @@ def conditions(schema: Schema, scored: Scored) -> tuple[Condition, ...]:
     result = []
     for position, code in zip(scored.attributes, scored.codes, strict=True):
         variable = schema.variables[position]
-        sign = "in" if variable.kind == "bins" and code < len(variable.bins or ()) - 1 else "="
+        numeric = variable.bins is not None and variable.labels is None and code < len(variable.bins) - 1
+        sign = "in" if numeric else "="
         result.append(Condition(variable.name, f"{variable.name} {sign} {variable.shown[code]}", ((code, code),)))
     return tuple(result)
+
+
+def _seeded(pool: Pool, client: str) -> bool:
+    return client in pool.clients and pool.seeded[pool.index(client)]
 
 
 def _confirm(
@@ -178,6 +184,14 @@ def _notes(protocol: SubgroupProtocol, belief: Belief, rounds: Sequence[Pool]) -
     elif len(rounds) == 1 and protocol.rounds > 1:
         notes.append("round 1 only: descriptions of two conditions are predicted, not measured")
     kept = belief.sizes.weights().sum(axis=1)
+    for number, pool in enumerate(rounds[1:], start=2):
+        absent = np.array([name not in pool.clients for name in rounds[0].clients])
+        if absent.any():
+            share = float(kept[absent].sum() / max(kept.sum(), 1.0))
+            notes.append(
+                f"round {number} lacks {int(absent.sum())} of {len(absent)} clients, with {share:.0%} of the records "
+                "as estimated; they are taken to be like the others there, and nothing is confirmed for them"
+            )
     empty = int((kept == 0).sum())
     if empty:
         notes.append(f"{empty} of {len(kept)} clients hold too few records to stand out from their noise")

@@ -78,7 +78,7 @@ def pooled_shares(
     counts : ndarray of float64, shape (clients, cells)
         Released counts.
     variance : ndarray of float64, shape (clients,)
-        Variance of their noise.
+        Variance of their noise; infinite for a client that released nothing, which is then taken to be like the others.
     sizes : ndarray of float64, shape (clients,)
         Records of the outcome, not negative.
     guess : ndarray of float64, shape (cells,)
@@ -98,13 +98,16 @@ def pooled_shares(
         return np.full(len(guess), 1 / len(guess)), np.full(len(guess), 0.25)
     column = sizes[:, None]
     clients = column * _spread(guess) * (1 + phi * np.maximum(column - 1, 0.0))
-    noise = np.broadcast_to(variance[:, None], clients.shape)
+    present = np.isfinite(variance)
+    noise = np.broadcast_to(np.where(present, variance, 0.0)[:, None], clients.shape)
     both = clients + noise
-    known = both > 0  # an empty client without noise tells nothing
+    known = (both > 0) & present[:, None]  # an empty client without noise tells nothing
     weight = np.where(known, column / np.where(known, both, 1.0), 0.0)
     denominator = (weight * column).sum(axis=0)
+    if not np.all(denominator > 0):  # all that have records are absent
+        return np.full(len(guess), 1 / len(guess)), np.full(len(guess), 0.25)
     mean = (weight * counts).sum(axis=0) / denominator
-    trust = np.where(noise > 0, clients / np.where(known, both, 1.0), 1.0)
+    trust = np.where(noise > 0, clients / np.where(known, both, 1.0), present[:, None])
     found = (column * mean + trust * (counts - column * mean)).sum(axis=0)
     # what a released count is multiplied by in the sum: through the mean, and by itself
     factor = (column * (1 - trust)).sum(axis=0) * weight / denominator + trust
