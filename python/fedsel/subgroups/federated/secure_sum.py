@@ -1,7 +1,7 @@
 """Noise added once for all clients: each adds a share of it, and only the sum is seen.
 
-Secure aggregation (Bonawitz et al. 2017) shows a server the sum of the clients' vectors and nothing else. Then the noise
-of the sum protects every client, and each need only add its share. **What is here is a simulation**: it adds the
+Secure aggregation (Bonawitz et al. 2017) shows a server the sum of the clients' vectors and nothing else. Then the
+noise of the sum protects every client, and each need only add its share. **What is here is a simulation**: it adds the
 vectors up in the open, and so whoever runs it sees what secure aggregation would hide.
 """
 
