@@ -63,6 +63,27 @@ class Trial:
         parts = tuple(corpus.rows(part) for part in corpus.clients(train, seed, clients=clients, alpha=alpha))
         return cls(corpus, seed, parts, corpus.rows(train), corpus.rows(test))
 
+    @classmethod
+    def divided(cls, corpus: Corpus, seed: int, *, clients: int, skew: bool, heterogeneous: bool) -> Trial:
+        """Draw a sample and divide it by sizes and shares of positives that are skewed or not.
+
+        Skewed sizes are Dirichlet(0.4), as in the manuscript's Adult; uneven labels give every client a share of
+        positives of its own, Beta-distributed around that of all with concentration 2.
+        """
+        train, test = corpus.split(seed)
+        rng = np.random.default_rng([seed, 4])
+        sizes = rng.dirichlet([0.4] * clients) if skew else np.full(clients, 1 / clients)
+        outcome = corpus.outcome[train]
+        positive = outcome == outcome.max()
+        base = float(positive.mean())
+        rates = rng.beta(2 * base, 2 * (1 - base), size=clients) if heterogeneous else np.full(clients, base)
+        owner = np.empty(len(train), dtype=np.int64)
+        for label, share in ((True, sizes * rates), (False, sizes * (1 - rates))):
+            mine = positive == label
+            owner[mine] = rng.choice(clients, size=int(mine.sum()), p=share / share.sum())
+        parts = tuple(corpus.rows(train[owner == client]) for client in range(clients))
+        return cls(corpus, seed, parts, corpus.rows(train), corpus.rows(test))
+
     @property
     def target(self) -> int:
         """Position of the outcome."""
