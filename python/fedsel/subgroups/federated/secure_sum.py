@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -25,17 +25,29 @@ from fedsel.tables import Marginals
 EVERYONE = "all clients (sum)"
 """Name that the sum goes by."""
 
-MOST_LOSS = 1e-12
-"""Largest loss of privacy, in units of epsilon, from a sum of discrete Gaussians not being one itself."""
-
-_LEAST_SHARE = 4  # variance below which the bound would not be small
+MOST_LOSS = 1e-6
+"""Most that epsilon may grow by because a sum of discrete Gaussians is not quite one itself."""
 
 
-def share_plan(plan: NoisePlan, clients: int, *, honest: int | None = None) -> NoisePlan:
-    """Return the noise that each client adds so that the sum has that of `plan`.
+@dataclass(frozen=True)
+class SharedNoise:
+    """Noise that is added in shares.
 
-    The guarantee that the result states is that of the sum; alone it has none worth the name, so a part must never be
-    shown.
+    Parameters
+    ----------
+    share : NoisePlan
+        What each client adds. The guarantee it states is that of the sum; a part alone has none worth the name and must
+        never be shown.
+    total : NoisePlan
+        The noise of the sum, with the guarantee of a sum of shares.
+    """
+
+    share: NoisePlan
+    total: NoisePlan
+
+
+def share_out(plan: NoisePlan, clients: int, *, honest: int | None = None) -> SharedNoise:
+    """Divide noise between clients so that the sum has that of `plan`.
 
     Parameters
     ----------
@@ -44,39 +56,44 @@ def share_plan(plan: NoisePlan, clients: int, *, honest: int | None = None) -> N
     clients : int
         Number of clients.
     honest : int, optional
-        How many of them are sure not to tell the server their noise, at least; all if not given. Their noise alone
+        How many of them, at least, are sure not to tell the server their noise; all if not given. Their noise alone
         suffices.
+
+    Returns
+    -------
+    SharedNoise
 
     Raises
     ------
     PrivacyError
-        If the mechanism is another one, `honest` is out of range, or the shares are too narrow for the sum to be
-        close to a discrete Gaussian.
+        If the mechanism is another one, `honest` is out of range, or the shares are so narrow that epsilon would grow
+        by more than 1e-6.
 
     Notes
     -----
-    A sum of k discrete Gaussians of variance parameter s^2 differs from one of k s^2 by a factor of at most exp(t) at
-    every point, t = 10 sum_{j<k} exp(-2 pi^2 s^2 j / (j + 1)) (Kairouz, Liu and Steinke 2021, lemma on convolution).
-    Only the cells that a record moves count: with M of them epsilon grows by at most 2 M t, which must be below 1e-12.
+    At every point, a sum of k discrete Gaussians of variance parameter s^2 differs from one of k s^2 by a factor of at
+    most exp(t), t = 10 sum_{j<k} exp(-2 pi^2 s^2 j / (j + 1)) (Kairouz, Liu and Steinke 2021). Only the M cells that a
+    record moves count. If the discrete Gaussian keeps (epsilon, delta), then for neighbours P' and Q' of the sum
+    P' <= e^{Mt} P <= e^{Mt} (e^epsilon Q + delta) <= e^{epsilon + 2 Mt} Q' + e^{Mt} delta.
     """
     honest = clients if honest is None else honest
     if not 1 <= honest <= clients:
         raise PrivacyError(f"honest must be between 1 and {clients}, got {honest}")
     if plan.mechanism == "none":
-        return plan
+        return SharedNoise(plan, plan)
     if plan.mechanism != "discrete-gaussian":
         raise PrivacyError(f"noise can be shared out for the discrete Gaussian only, got {plan.mechanism}")
-    numerator = math.ceil(plan.numerator / honest)
-    variance = numerator / max(plan.weights)
+    share = replace(plan, numerator=math.ceil(plan.numerator / honest))
+    variance = share.numerator / max(plan.weights)
     moved = changed_cells(plan.adjacency) * len(plan.weights)
-    # j / (j + 1) is at least 1/2
-    loss = 2 * moved * 10 * (clients - 1) * math.exp(-(math.pi**2) * variance)
-    if clients > 1 and (variance < _LEAST_SHARE or loss > MOST_LOSS):
+    terms = (math.exp(-2 * math.pi**2 * variance * j / (j + 1)) for j in range(1, honest))
+    loss = 2 * moved * 10 * sum(terms)
+    if loss > MOST_LOSS:
         raise PrivacyError(
-            f"the noise of a share must have a variance of at least {_LEAST_SHARE}, got {variance:.3g}: "
-            "the noise of the sum is too narrow to be shared out"
+            f"the noise of a share has a variance of {variance:.3g}, too narrow to add up to a discrete Gaussian: "
+            f"epsilon would grow by {loss:.2g}, more than {MOST_LOSS:g}"
         )
-    return replace(plan, numerator=numerator)
+    return SharedNoise(share, replace(plan, epsilon=plan.epsilon + loss, delta=plan.delta * math.exp(loss)))
 
 
 def noisy_sum(
@@ -103,7 +120,7 @@ def noisy_sum(
     round : int
         Round within the plan, from 1.
     honest : int, optional
-        As for `share_plan`.
+        As for `share_out`.
     seed : int, optional
         Seeded noise, for experiments only.
 
@@ -117,14 +134,15 @@ def noisy_sum(
     SubgroupError
         If there is no client, or their tables differ.
     PrivacyError
-        As `share_plan`.
+        As `share_out`.
     """
     if not parts:
         raise SubgroupError("a sum needs at least one client, got none")
     workload = parts[0].workload
     if any(part.workload != workload for part in parts):
         raise SubgroupError("expected the same tables of every client, got different ones")
-    own = share_plan(plan, len(parts), honest=honest).part(round)
+    noise = share_out(plan, len(parts), honest=honest)
+    own = noise.share.part(round)
     entropy = SystemEntropy() if seed is None else SeededEntropy(np.random.SeedSequence([seed, round, len(parts)]))
     noisy = add_noise(np.stack([part.counts for part in parts]), workload.sizes, own, entropy=entropy)
     return Release(
@@ -132,8 +150,8 @@ def noisy_sum(
         schema=schema,
         workload=workload,
         counts=noisy.sum(axis=0),
-        plan=plan.part(round),
+        plan=noise.total.part(round),
         round=round,
         seeded=seed is not None and plan.mechanism != "none",
-        protocol=plan if len(plan.rounds) > 1 else None,
+        protocol=noise.total if len(plan.rounds) > 1 else None,
     )
