@@ -299,11 +299,15 @@ class Score:
         Descriptions in common with a reference over those in either.
     depth : float
         Mean number of conditions.
+    repeated : float
+        Quality where conditions that cover everything, on attributes of one category, make further descriptions: every
+        one of a single condition is then there again with each of them, as in earlier figures for Adult.
     """
 
     quality: float
     jaccard: float
     depth: float
+    repeated: float
 
 
 def judge(trial: Trial, found: Sequence[Description], reference: Sequence[Description]) -> Score:
@@ -312,7 +316,11 @@ def judge(trial: Trial, found: Sequence[Description], reference: Sequence[Descri
     quality = sum(held_out(trial, description) for description in top) / TOP
     both, either = len(set(top) & set(reference)), len(set(top) | set(reference))
     depth = float(np.mean([len(description) for description in top])) if top else 0.0
-    return Score(quality, both / either if either else 1.0, depth)
+    domain = trial.corpus.schema.domain
+    trivial = sum(domain[a] == 1 for a in range(len(domain)))
+    again = [d for description in top for d in [description] * (1 + trivial * (len(description) == 1))][:TOP]
+    repeated = sum(held_out(trial, description) for description in again) / TOP
+    return Score(quality, both / either if either else 1.0, depth, repeated)
 
 
 def variant(settings: FedPsdSettings, **changes: object) -> FedPsdSettings:

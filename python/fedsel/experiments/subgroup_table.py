@@ -12,8 +12,8 @@ from fedsel.experiments.subgroup_study import Outcome
 from fedsel.experiments.subgroup_tests import corrected_t_test, friedman, holm, wilcoxon
 
 HEADERS = (
-    *("method", "kind of epsilon", "adjacency", "largest", "mean", "quality", "+-", "gap", "+-", "jaccard", "depth"),
-    *("sent", "covered", "by budget", "seconds"),
+    *("method", "kind of epsilon", "adjacency", "largest", "mean", "quality", "+-", "gap", "+-", "repeated", "jaccard"),
+    *("depth", "sent", "covered", "by budget", "seconds"),
 )
 
 
@@ -31,7 +31,7 @@ class StudyLine:
         Quality by seed.
     gaps : tuple of float
         Quality less that of the exact search of two conditions, by seed.
-    jaccard, depth, statistics, covered, by_budget, seconds : float
+    repeated, jaccard, depth, statistics, covered, by_budget, seconds : float
         Means.
     """
 
@@ -42,6 +42,7 @@ class StudyLine:
     mean: float
     values: tuple[float, ...]
     gaps: tuple[float, ...]
+    repeated: float
     jaccard: float
     depth: float
     statistics: float
@@ -61,6 +62,7 @@ class StudyLine:
             f"{_error(self.values):.4f}",
             f"{np.mean(self.gaps):+.4f}",
             f"{_error(self.gaps):.4f}",
+            f"{self.repeated:.4f}",
             f"{self.jaccard:.3f}",
             f"{self.depth:.2f}",
             f"{self.statistics:.0f}" if self.statistics else "",
@@ -84,6 +86,7 @@ def summarise(outcomes: Sequence[Outcome]) -> list[StudyLine]:
                 float(np.mean([o.promise.mean for o in own])),
                 tuple(o.score.quality for o in own),
                 tuple(o.gap for o in own),
+                float(np.mean([o.score.repeated for o in own])),
                 float(np.mean([o.score.jaccard for o in own])),
                 float(np.mean([o.score.depth for o in own])),
                 float(np.mean([o.statistics for o in own])),
