@@ -14,6 +14,7 @@ from fedsel import __version__
 from fedsel.cli.text_table import text_table
 from fedsel.errors import SubgroupError
 from fedsel.subgroups.federated.ranking import Direction
+from fedsel.subgroups.result import p_text
 
 if TYPE_CHECKING:
     from fedsel.subgroups.federated.protocol import SubgroupProtocol
@@ -143,7 +144,8 @@ def _tables(protocol: SubgroupProtocol, sets: tuple[tuple[int, ...], ...]) -> st
 
 def _to_text(result: FederatedSubgroups) -> str:
     confirmed = any(subgroup.confirmed is not None for subgroup in result.subgroups)
-    headers = ("description", "quality", "sd", "share", "rate", "table", *(("confirmed",) if confirmed else ()))
+    fresh_headers = ("confirmed", "adjusted p") if confirmed else ()
+    headers = ("description", "quality", "sd", "share", "rate", "table", *fresh_headers)
     lines = []
     for subgroup in result.subgroups:
         fresh = subgroup.confirmed
@@ -156,7 +158,7 @@ def _to_text(result: FederatedSubgroups) -> str:
                 f"{subgroup.coverage:.1%}",
                 f"{subgroup.rate:.3f}",
                 "released" if subgroup.measured else "predicted",
-                *((interval,) if confirmed else ()),
+                *((interval, "" if fresh is None else p_text(fresh.adjusted_p_value)) if confirmed else ()),
             )
         )
     error = f"standard error {result.base_error:.4f}" if result.base_error else "given"

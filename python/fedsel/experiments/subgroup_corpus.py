@@ -24,6 +24,10 @@ _NUMBERS = ("age", "education-num", "capital-gain", "capital-loss", "hours-per-w
 _LEFT_OUT = ("fnlwgt",)  # the census' sampling weight
 
 
+PLANTED = (((0, 1), (3, 0), 0.35), ((5, 2), (9, 1), 0.3))
+"""Descriptions planted in made rows: two conditions (attribute, code), and how much more frequent the outcome is."""
+
+
 @dataclass(frozen=True, eq=False)
 class Corpus:
     """Rows of one population and the schema they are read by.
@@ -173,7 +177,7 @@ def made_corpus(
     *,
     rows: int = 20_000,
     sizes: Sequence[int] = (3, 4, 5, 2, 8, 3, 6, 2, 16, 4),
-    planted: Sequence[tuple[tuple[int, int], tuple[int, int], float]] = (((0, 1), (3, 0), 0.35), ((5, 2), (9, 1), 0.3)),
+    planted: Sequence[tuple[tuple[int, int], tuple[int, int], float]] = PLANTED,
 ) -> Corpus:
     """Make rows whose outcome is more frequent in planted descriptions of two conditions.
 

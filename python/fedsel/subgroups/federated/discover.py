@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from statistics import NormalDist
 
 import numpy as np
 
@@ -13,12 +12,16 @@ from fedsel.privacy.statement import state
 from fedsel.schema import Schema
 from fedsel.subgroups.conditions import Condition
 from fedsel.subgroups.federated.belief import Belief, believe
+from fedsel.subgroups.federated.confirming import confirm
 from fedsel.subgroups.federated.evidence import Evidence, read_round
 from fedsel.subgroups.federated.protocol import SubgroupProtocol
-from fedsel.subgroups.federated.ranking import Direction, Scored, rank
-from fedsel.subgroups.federated.result import ClientRate, FederatedSubgroup, FederatedSubgroups, Interval
+from fedsel.subgroups.federated.ranking import Direction, Scored, rank, score
+from fedsel.subgroups.federated.result import ClientRate, FederatedSubgroup, FederatedSubgroups
 
 ESTIMAND = "weighted relative accuracy n/N (p - p0) among the records of all clients together"
+
+CONFIRMING = 3
+"""The round that measures afresh."""
 
 _STANDS_OUT = 2.0  # standard errors that a client's records must be above 0 for a rate there to be stated
 
@@ -74,13 +77,16 @@ def discover(
     if not 0 < level < 1:
         raise SubgroupError(f"level must be between 0 and 1 (exclusive), got {level}")
     belief = believe(protocol, rounds)
-    found = rank(belief, k, depth=depth, direction=direction, base=base, measured_only=measured_only)
+    # What a last round confirms is chosen and ordered without it: its noise must know nothing of the choice.
+    earlier = belief if len(rounds) < CONFIRMING else believe(protocol, rounds[: CONFIRMING - 1])
+    chosen = rank(earlier, k, depth=depth, direction=direction, base=base, measured_only=measured_only)
+    found = [score(belief, scored.attributes, scored.codes, base) for scored in chosen]
     notes = _notes(protocol, belief, rounds)
     if not belief.varies:
         found = []
     last = rounds[-1]
     fresh: dict[tuple[int, ...], Evidence] = {}
-    if len(rounds) == 3 and len(last) == len(rounds[0]):
+    if len(rounds) == CONFIRMING and len(last) == len(rounds[0]):
         fresh = {table.attributes: table for table in read_round(protocol, last, rounds[0].clients)}
     p0 = belief.base if base is None else base
     subgroups = tuple(
@@ -92,10 +98,10 @@ def discover(
             rate=scored.rate,
             base=p0,
             measured=scored.measured,
-            confirmed=_confirm(belief, fresh.get(scored.attributes), scored, base, level),
+            confirmed=confirmed,
             clients=_rates(rounds[0].clients, belief.evidence.get(scored.attributes), scored),
         )
-        for scored in found
+        for scored, confirmed in zip(found, confirm(belief, fresh, found, base, level), strict=True)
     )
     first = rounds[0]
     assert protocol.schema.target is not None
@@ -134,29 +140,6 @@ def conditions(schema: Schema, scored: Scored) -> tuple[Condition, ...]:
 
 def _seeded(pool: Pool, client: str) -> bool:
     return client in pool.clients and pool.seeded[pool.index(client)]
-
-
-def _confirm(
-    belief: Belief, table: Evidence | None, scored: Scored, base: float | None, level: float
-) -> Interval | None:
-    """Estimate the quality from the confirmation round alone: its noise knows nothing of the choice.
-
-    The population is the clients' records as they are, so noise is the only error. The sum over clients is unbiased; N
-    and p0 are those of all rounds, whose error enters by the delta method.
-    """
-    if table is None:
-        return None
-    total, variance = table.total
-    negative, positive = total[scored.codes]
-    records, q = belief.records, belief.base
-    p0 = q if base is None else base
-    quality = ((1 - p0) * positive - p0 * negative) / records
-    error = (1 - p0) ** 2 * variance[1] + p0**2 * variance[0]
-    if base is None:
-        error += ((positive + negative) * belief.base_error) ** 2
-    error += (quality * np.sqrt(belief.sizes.totals_variance.sum())) ** 2
-    half = NormalDist().inv_cdf((1 + level) / 2) * float(np.sqrt(error)) / records
-    return Interval(float(quality), float(quality - half), float(quality + half), level)
 
 
 def _rates(clients: Sequence[str], table: Evidence | None, scored: Scored) -> tuple[ClientRate, ...]:

@@ -40,10 +40,11 @@ class Evidence:
         cells = int(np.prod([self.counts.shape[axis] for axis in gone]))
         return Evidence(kept, self.counts.sum(axis=gone), self.variance * cells)
 
-    @property
-    def complete(self) -> bool:
-        """Whether every client released the table."""
-        return bool(np.isfinite(self.variance).all())
+    def cell(self, codes: tuple[int, ...]) -> FloatArray:
+        """Return the counts of one cell, (clients, 2)."""
+        place = int(np.ravel_multi_index(codes, self.counts.shape[1:-1])) if codes else 0
+        cell: FloatArray = self.counts.reshape(len(self.counts), -1, 2)[:, place]
+        return cell
 
     @property
     def total(self) -> tuple[FloatArray, FloatArray]:

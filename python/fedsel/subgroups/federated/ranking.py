@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -85,28 +84,28 @@ def rank(
     Ties are ordered by the number of conditions, fewest first, then by the conditions' order in the schema.
     """
     found = [
-        (members, table, *qualities(belief, table, base))
+        (members, strength(qualities(belief, table, base)[0], direction))
         for members, table in belief.tables.items()
         if len(members) <= depth and (table.measured or not measured_only)
     ]
-    flat = np.round(np.concatenate([strength(quality, direction).ravel() for _, _, quality, _ in found]), _DIGITS)
-    order = np.argsort(-flat, kind="stable")[:k]
-    starts = np.cumsum([0] + [quality.size for _, _, quality, _ in found])
-    return list(_scored(belief, found, starts, [int(place) for place in order if flat[place] > 0]))
+    flat = np.round(np.concatenate([values.ravel() for _, values in found]), _DIGITS)
+    ends = np.cumsum([values.size for _, values in found])
+    best = []
+    for place in np.argsort(-flat, kind="stable")[:k]:
+        if flat[place] <= 0:
+            break
+        index = int(np.searchsorted(ends, place, side="right"))
+        members, values = found[index]
+        cell = np.unravel_index(place - (ends[index] - values.size), values.shape)
+        best.append(score(belief, members, tuple(int(code) for code in cell), base))
+    return best
 
 
-def _scored(
-    belief: Belief,
-    found: list[tuple[tuple[int, ...], Estimate, FloatArray, FloatArray]],
-    starts: FloatArray,
-    places: list[int],
-) -> Iterator[Scored]:
-    q = belief.base
-    for place in places:
-        index = int(np.searchsorted(starts, place, side="right")) - 1
-        members, table, quality, error = found[index]
-        cell = tuple(int(code) for code in np.unravel_index(place - starts[index], quality.shape))
-        negative, positive = (1 - q) * table.shares[(*cell, 0)], q * table.shares[(*cell, 1)]
-        coverage = float(negative + positive)
-        rate = float(np.clip(positive / coverage, 0.0, 1.0)) if coverage > 0 else q
-        yield Scored(members, cell, float(quality[cell]), float(error[cell]), coverage, rate, table.measured)
+def score(belief: Belief, attributes: tuple[int, ...], codes: tuple[int, ...], base: float | None) -> Scored:
+    """Score one description."""
+    table, q = belief.tables[attributes], belief.base
+    quality, error = qualities(belief, table, base)
+    negative, positive = (1 - q) * table.shares[(*codes, 0)], q * table.shares[(*codes, 1)]
+    coverage = float(negative + positive)
+    rate = float(np.clip(positive / coverage, 0.0, 1.0)) if coverage > 0 else q
+    return Scored(attributes, codes, float(quality[codes]), float(error[codes]), coverage, rate, table.measured)

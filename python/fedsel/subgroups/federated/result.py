@@ -12,8 +12,8 @@ from fedsel.subgroups.conditions import Condition, describe
 
 
 @dataclass(frozen=True)
-class Interval:
-    """An estimate that does not suffer from the subgroup's having been chosen.
+class Confirmation:
+    """What a round of its own says: nothing in it suffers from the subgroup's having been chosen.
 
     Parameters
     ----------
@@ -23,12 +23,18 @@ class Interval:
         Ends of the interval.
     level : float
         How often such intervals cover the quality among the clients' records.
+    p_value : float
+        Of the test that within every client the outcome has nothing to do with the description.
+    adjusted_p_value : float
+        The same among all that were confirmed, for a false discovery rate (Benjamini and Yekutieli 2001).
     """
 
     estimate: float
     low: float
     high: float
     level: float
+    p_value: float
+    adjusted_p_value: float
 
 
 @dataclass(frozen=True)
@@ -67,7 +73,7 @@ class FederatedSubgroup:
         Estimates of n/N, p and p0.
     measured : bool
         Whether the table was released; otherwise it is predicted from the attributes' own tables.
-    confirmed : Interval or None
+    confirmed : Confirmation or None
         From a round of its own.
     clients : tuple of ClientRate
         By client, in the pool's order; empty for a prediction.
@@ -80,7 +86,7 @@ class FederatedSubgroup:
     rate: float
     base: float
     measured: bool
-    confirmed: Interval | None = None
+    confirmed: Confirmation | None = None
     clients: tuple[ClientRate, ...] = ()
 
     @property
