@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fedsel.cli.experiment_subgroups_command import subgroups_command
+from fedsel.cli.experiment_subgroups_command import checks_command, subgroups_command
 from fedsel.cli.text_table import text_table
 from fedsel.errors import FedselError
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 experiment_app = typer.Typer(no_args_is_help=True, help="Measure the methods on exact data; nothing here is private.")
 experiment_app.command("subgroups")(subgroups_command)
+experiment_app.command("subgroup-checks")(checks_command)
 
 _SIZES = (5, 10, 15)
 _EPSILONS = (3.0, 1.0, 0.3, 0.1, 0.05, 0.02, 0.01)

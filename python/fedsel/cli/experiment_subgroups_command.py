@@ -13,6 +13,7 @@ import typer
 from fedsel import __version__
 from fedsel.cli.progress import DelayedProgress
 from fedsel.cli.text_table import text_table
+from fedsel.errors import DataError
 
 SUBJECT, OTHERS = "FedPSD", ("uniform 1", "uniform 4", "uniform 16")
 """The contrasts that the FedPSD manuscript tests."""
@@ -36,8 +37,8 @@ def subgroups_command(
     [bold]fedsel experiment subgroups --study tables --corpus breast-cancer --seeds 3[/]
 
     Quality: mean weighted relative accuracy of the ten best on rows held out. Gap: less that of an exact search of all
-    descriptions of two conditions. Covered: share of the training records that any of the ten covers, then with clients
-    weighted by personalised budget instead of size.
+    descriptions of two conditions. Covered: share of the training records that any of the ten covers, then with records
+    weighted by their client's personalised budget. Fidelity: rank correlation between estimated and true qualities.
     """
     from fedsel.experiments.subgroup_corpus import load_corpus
     from fedsel.experiments.subgroup_study import Outcome, run_study
@@ -63,4 +64,42 @@ def subgroups_command(
     )
     for text in contrasts(lines, SUBJECT, OTHERS, test_share=population.test / population.train):
         typer.echo(text)
+    typer.echo("non-private evaluation: exact rows, seeded noise")
+
+
+def checks_command(
+    check: Annotated[
+        str, typer.Option(help="calibration (intervals), null (false discoveries) or planted (recovery).")
+    ] = "planted",
+    corpus: Annotated[str, typer.Option(help="adult, breast-cancer or made; planted is always made.")] = "made",
+    data: Annotated[Path | None, typer.Option(help="adult.data or adult.test of UCI Adult.")] = None,
+    epsilon: Annotated[list[float] | None, typer.Option(help="Budgets. (default: 0.25, 1 and 4)")] = None,
+    seeds: Annotated[int, typer.Option(min=1, help="Repetitions.")] = 10,
+    first_seed: Annotated[int, typer.Option(min=0, help="Seed of the first.")] = 0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object a seed and budget.")] = False,
+) -> None:
+    """Check what a private discovery says of itself against the truth.
+
+    [bold]fedsel experiment subgroup-checks --check null --corpus breast-cancer --seeds 5[/]
+    """
+    from fedsel.experiments.subgroup_checks import CHECKS, mean_fields
+    from fedsel.experiments.subgroup_corpus import load_corpus
+
+    if check not in CHECKS:
+        raise DataError(f"check must be one of {', '.join(CHECKS)}, got {check!r}")
+    budgets = epsilon or [0.25, 1.0, 4.0]
+    population = load_corpus(corpus, adult=data)
+    command = shlex.join(["fedsel", *sys.argv[1:]])
+    rows = []
+    for row in CHECKS[check](population, range(first_seed, first_seed + seeds), budgets):
+        rows.append(row)
+        if as_json:
+            typer.echo(json.dumps({"command": command, "evaluation": "non-private", **row.to_dict()}))
+    if as_json:
+        return
+    means = [mean_fields([row for row in rows if row.epsilon == budget]) for budget in budgets]
+    headers = list(means[0])
+    lines = [[f"{value:.4g}" for value in line.values()] for line in means]
+    typer.echo(text_table(headers, lines, right=range(len(headers))))
+    typer.echo(f"\nmeans over seeds {first_seed} to {first_seed + seeds - 1}")
     typer.echo("non-private evaluation: exact rows, seeded noise")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -11,7 +11,7 @@ from scipy import stats
 
 from fedsel.encode import Codes
 from fedsel.experiments.subgroup_corpus import PLANTED, Corpus, made_corpus
-from fedsel.experiments.subgroup_methods import TOP, Trial, covers, descriptions, from_marginals
+from fedsel.experiments.subgroup_methods import TOP, Trial, descriptions, from_marginals, quality
 from fedsel.subgroups.federated.protocol import SubgroupProtocol
 from fedsel.subgroups.fedpsd.descriptions import Description
 
@@ -60,7 +60,7 @@ def calibration(corpus: Corpus, seeds: Sequence[int], epsilons: Sequence[float])
         for epsilon in epsilons:
             found = from_marginals(trial, [epsilon] * len(trial.parts), protocol)
             own = descriptions(trial, found)
-            truth = [_quality(trial, description) for description in own]
+            truth = [quality(trial, description) for description in own]
             errors = [(s.quality - t) / s.error for s, t in zip(found.subgroups, truth, strict=True)]
             fresh = [(s.confirmed, t) for s, t in zip(found.subgroups, truth, strict=True) if s.confirmed is not None]
             unbiased = [(c.estimate - t) / max(c.high - c.low, 1e-12) * 2 * 1.96 for c, t in fresh]
@@ -74,11 +74,6 @@ def calibration(corpus: Corpus, seeds: Sequence[int], epsilons: Sequence[float])
                 len(errors),
                 len(fresh),
             )
-
-
-def _quality(trial: Trial, description: Description) -> float:
-    outcome, cover = trial.outcome(trial.train), covers(trial.train, description)
-    return float((outcome[cover].sum() - trial.base * cover.sum()) / trial.train.rows)
 
 
 @dataclass(frozen=True)
@@ -159,18 +154,18 @@ class Planted:
         return asdict(self)
 
 
-def planted(seeds: Sequence[int], epsilons: Sequence[float]) -> Iterator[Planted]:
-    """Look for planted descriptions in made rows."""
+def planted(corpus: Corpus, seeds: Sequence[int], epsilons: Sequence[float]) -> Iterator[Planted]:
+    """Look for planted descriptions in made rows, those of each seed; the corpus given is not looked at."""
     truth: list[Description] = [tuple(sorted((first, second))) for first, second, _ in PLANTED]
     parts = {pair for description in truth for pair in description}
     for seed in seeds:
-        corpus = made_corpus(seed)
-        protocol = SubgroupProtocol.make(corpus.schema)
-        trial = Trial.draw(corpus, seed)
+        made = made_corpus(seed)
+        protocol = SubgroupProtocol.make(made.schema)
+        trial = Trial.draw(made, seed)
         for epsilon in epsilons:
             found = from_marginals(trial, [epsilon] * len(trial.parts), protocol)
             own = descriptions(trial, found)
-            true = [_quality(trial, description) for description in own]
+            true = [quality(trial, description) for description in own]
             order = stats.spearmanr([s.quality for s in found.subgroups], true).statistic if len(own) > 2 else 0.0
             yield Planted(
                 seed,
@@ -179,3 +174,24 @@ def planted(seeds: Sequence[int], epsilons: Sequence[float]) -> Iterator[Planted
                 sum(bool(set(description) & parts) for description in own) / TOP,
                 float(order) if np.isfinite(order) else 0.0,
             )
+
+
+Check = Calibration | Null | Planted
+
+CHECKS: dict[str, Callable[[Corpus, Sequence[int], Sequence[float]], Iterator[Check]]] = {
+    "calibration": calibration,
+    "null": null,
+    "planted": planted,
+}
+
+
+def mean_fields(rows: Sequence[Check]) -> dict[str, float]:
+    """Average every number over rows; of p-values, the share of those at most 0.05."""
+    fields: dict[str, list[float]] = {}
+    for row in rows:
+        for name, value in row.to_dict().items():
+            if name == "p_values":
+                fields.setdefault("p <= 0.05", []).extend(float(p <= 0.05) for p in value)
+            elif name != "seed":
+                fields.setdefault(name, []).append(float(value))
+    return {name: float(np.mean(values)) if values else 0.0 for name, values in fields.items()}

@@ -136,6 +136,12 @@ def covers(rows: Codes, description: Description) -> npt.NDArray[np.bool_]:
     return result
 
 
+def quality(trial: Trial, description: Description) -> float:
+    """Return the weighted relative accuracy of a description on all training rows."""
+    outcome, cover = trial.outcome(trial.train), covers(trial.train, description)
+    return float((outcome[cover].sum() - trial.base * cover.sum()) / trial.train.rows)
+
+
 def held_out(trial: Trial, description: Description) -> float:
     """Return the weighted relative accuracy of a description on the test rows."""
     outcome, cover = trial.outcome(trial.test), covers(trial.test, description)
@@ -151,11 +157,11 @@ def exact_search(trial: Trial, *, depth: int) -> list[Description]:
     found: list[tuple[float, int, Description]] = []
     for index, members in enumerate(sets):
         table = np.moveaxis(tables.table(index), workload.sets[index].index(trial.target), -1)
-        quality = (table[..., trial.positive] - trial.base * table.sum(axis=-1)) / trial.train.rows
-        for place in np.argsort(-quality, axis=None, kind="stable")[:TOP]:
-            codes = np.unravel_index(int(place), quality.shape)
+        values = (table[..., trial.positive] - trial.base * table.sum(axis=-1)) / trial.train.rows
+        for place in np.argsort(-values, axis=None, kind="stable")[:TOP]:
+            codes = np.unravel_index(int(place), values.shape)
             description = tuple(zip(members[:-1], (int(code) for code in codes), strict=True))
-            found.append((-round(float(quality[codes]), 12), len(found), description))
+            found.append((-round(float(values[codes]), 12), len(found), description))
     return [description for _, _, description in sorted(found)[:TOP]]
 
 
@@ -165,7 +171,7 @@ def beam_search(trial: Trial, *, depth: int, width: int = 20, rows: Codes | None
     outcome = trial.outcome(data).astype(np.float64) - trial.base
     universe = singles(trial.attributes, trial.corpus.schema.domain)
     masks = {single[0]: covers(data, single) for single in universe}
-    quality: dict[Description, float] = {}
+    gains: dict[Description, float] = {}
     beam: list[Description] = [()]
     for _ in range(depth):
         for parent in beam:
@@ -174,10 +180,10 @@ def beam_search(trial: Trial, *, depth: int, width: int = 20, rows: Codes | None
                 cover &= masks[pair]
             for single in universe:
                 child = refine(parent, single[0])
-                if child is not None and child not in quality:
-                    quality[child] = float(outcome[cover & masks[single[0]]].sum())
-        beam = sorted(quality, key=lambda d: -quality[d])[:width]
-    return sorted(quality, key=lambda d: -quality[d])[:TOP]
+                if child is not None and child not in gains:
+                    gains[child] = float(outcome[cover & masks[single[0]]].sum())
+        beam = sorted(gains, key=lambda d: -gains[d])[:width]
+    return sorted(gains, key=lambda d: -gains[d])[:TOP]
 
 
 def local_only(trial: Trial, *, depth: int) -> list[Description]:
@@ -185,14 +191,14 @@ def local_only(trial: Trial, *, depth: int) -> list[Description]:
 
     A client that did not find a description adds nothing to its counts, as the manuscript has it.
     """
-    quality: dict[Description, float] = {}
+    gains: dict[Description, float] = {}
     for part in trial.parts:
         if part.rows == 0:
             continue
         outcome = trial.outcome(part).astype(np.float64) - trial.base
         for description in beam_search(trial, depth=depth, rows=part):
-            quality[description] = quality.get(description, 0.0) + float(outcome[covers(part, description)].sum())
-    return sorted(quality, key=lambda d: -quality[d])[:TOP]
+            gains[description] = gains.get(description, 0.0) + float(outcome[covers(part, description)].sum())
+    return sorted(gains, key=lambda d: -gains[d])[:TOP]
 
 
 def fedpsd(trial: Trial, budgets: Sequence[float], settings: FedPsdSettings) -> FedPsdResult:
@@ -313,14 +319,14 @@ class Score:
 def judge(trial: Trial, found: Sequence[Description], reference: Sequence[Description]) -> Score:
     """Judge the first ten of a list."""
     top = list(found[:TOP])
-    quality = sum(held_out(trial, description) for description in top) / TOP
+    mean = sum(held_out(trial, description) for description in top) / TOP
     both, either = len(set(top) & set(reference)), len(set(top) | set(reference))
     depth = float(np.mean([len(description) for description in top])) if top else 0.0
     domain = trial.corpus.schema.domain
     trivial = sum(domain[a] == 1 for a in range(len(domain)))
     again = [d for description in top for d in [description] * (1 + trivial * (len(description) == 1))][:TOP]
     repeated = sum(held_out(trial, description) for description in again) / TOP
-    return Score(quality, both / either if either else 1.0, depth, repeated)
+    return Score(mean, both / either if either else 1.0, depth, repeated)
 
 
 def variant(settings: FedPsdSettings, **changes: object) -> FedPsdSettings:

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal, get_args
 
 import numpy as np
+from scipy.stats import spearmanr
 
 from fedsel.errors import DataError
 from fedsel.experiments.subgroup_corpus import Corpus
@@ -23,6 +24,7 @@ from fedsel.experiments.subgroup_methods import (
     from_marginals,
     judge,
     local_only,
+    quality,
     variant,
 )
 from fedsel.privacy.plan import Adjacency, Mechanism
@@ -82,8 +84,11 @@ class Outcome:
     statistics : int
         Numbers sent by all clients, where that is a count of messages; else 0.
     coverage : tuple of float
-        Share of the training records that the top ten cover together: of all records, and the mean over clients
-        weighted by budget.
+        Share of the training records that the top ten cover together: of all records, and with every record weighted by
+        the personalised budget of its client.
+    fidelity : float or None
+        Spearman's correlation between estimated and true qualities of all candidates that were asked for; None for
+        methods that do not ask for candidates.
     seconds : float
         Wall time.
     """
@@ -96,6 +101,7 @@ class Outcome:
     gap: float
     statistics: int
     coverage: tuple[float, float]
+    fidelity: float | None
     seconds: float
 
     def to_dict(self) -> dict[str, Any]:
@@ -103,7 +109,16 @@ class Outcome:
         return asdict(self)
 
 
-Found = tuple[list[Description], Promise, int]
+@dataclass(frozen=True)
+class Found:
+    """What a method returns; fields as in `Outcome`."""
+
+    descriptions: list[Description]
+    promise: Promise
+    statistics: int = 0
+    fidelity: float | None = None
+
+
 Runner = Callable[[Trial], Found]
 
 EXACT = Promise("exact", "none", float("inf"), float("inf"))
@@ -149,16 +164,25 @@ def measure(
 ) -> Outcome:
     """Run one method on one trial."""
     started = time.perf_counter()
-    found, promise, statistics = run(trial)
+    found = run(trial)
     seconds = time.perf_counter() - started
-    score = judge(trial, found, reference)
-    coverage = _coverage(trial, found, promise)
+    score = judge(trial, found.descriptions, reference)
+    coverage = _coverage(trial, found.descriptions)
     return Outcome(
-        corpus.name, name, trial.seed, promise, score, score.quality - oracle.quality, statistics, coverage, seconds
+        corpus.name,
+        name,
+        trial.seed,
+        found.promise,
+        score,
+        score.quality - oracle.quality,
+        found.statistics,
+        coverage,
+        found.fidelity,
+        seconds,
     )
 
 
-def _coverage(trial: Trial, found: Sequence[Description], promise: Promise) -> tuple[float, float]:
+def _coverage(trial: Trial, found: Sequence[Description]) -> tuple[float, float]:
     shares = []
     for part in trial.parts:
         cover = np.zeros(part.rows, dtype=np.bool_)
@@ -166,7 +190,7 @@ def _coverage(trial: Trial, found: Sequence[Description], promise: Promise) -> t
             cover |= covers(part, description)
         shares.append(float(cover.mean()) if part.rows else 0.0)
     sizes = np.array(trial.sizes, dtype=np.float64)
-    budgets = np.array(personalised_budgets(trial.sizes)) * (sizes > 0)
+    budgets = np.array(personalised_budgets(trial.sizes)) * sizes
     return float(sizes @ shares / sizes.sum()), float(budgets @ shares / budgets.sum())
 
 
@@ -189,14 +213,14 @@ def _marginals(
         base = trial.base if public_base else None
         found = from_marginals(trial, own, protocol, adjacency=adjacency, mechanism=mechanism, once=once, base=base)
         kind = "delta = 1e-5" if mechanism == "discrete-gaussian" else "pure"
-        return descriptions(trial, found), Promise(kind, adjacency, max(own), _mean(trial, own)), 0
+        return Found(descriptions(trial, found), Promise(kind, adjacency, max(own), _mean(trial, own)))
 
     return run
 
 
 def _study_marginals(corpus: Corpus) -> dict[str, Runner]:
     found: dict[str, Runner] = {
-        "exact search, depth 2": lambda trial: (exact_search(trial, depth=2), EXACT, 0),
+        "exact search, depth 2": lambda trial: Found(exact_search(trial, depth=2), EXACT),
     }
     for epsilon in (0.1, 0.25, 0.5, 1.0, 4.0):
         at = f", epsilon {epsilon:g}"
@@ -246,7 +270,11 @@ def _fedpsd(
             *(["proposals"] if settings.proposal == "exact" else []),
         ]
         kind = "pure" + (f", {' and '.join(uncharged)} uncharged" if uncharged else "")
-        return result.top(10), Promise(kind, "replace-one", max(own), _mean(trial, own)), result.statistics
+        promise = Promise(kind, "replace-one", max(own), _mean(trial, own))
+        estimated = [scored.quality for scored in result.ranked]
+        true = [quality(trial, scored.description) for scored in result.ranked]
+        fidelity = float(spearmanr(estimated, true).statistic) if len(true) > 2 else None
+        return Found(result.top(TOP), promise, result.statistics, fidelity)
 
     return run
 
@@ -271,10 +299,10 @@ def _study_tables(corpus: Corpus) -> dict[str, Runner]:
     ours = {"adjacency": "replace-one", "mechanism": "discrete-laplace"}
     local = "exact"
     return {
-        "central beam, depth 3": lambda trial: (beam_search(trial, depth=3), EXACT, 0),
-        "central beam, depth 2": lambda trial: (beam_search(trial, depth=2), EXACT, 0),
-        "exact search, depth 2": lambda trial: (exact_search(trial, depth=2), EXACT, 0),
-        "local only, depth 3": lambda trial: (local_only(trial, depth=3), EXACT, 0),
+        "central beam, depth 3": lambda trial: Found(beam_search(trial, depth=3), EXACT),
+        "central beam, depth 2": lambda trial: Found(beam_search(trial, depth=2), EXACT),
+        "exact search, depth 2": lambda trial: Found(exact_search(trial, depth=2), EXACT),
+        "local only, depth 3": lambda trial: Found(local_only(trial, depth=3), EXACT),
         "uniform 1": _fedpsd(corpus, _uniform(1.0), estimand="population"),
         "uniform 4": _fedpsd(corpus, _uniform(4.0), estimand="population"),
         "uniform 16": _fedpsd(corpus, _uniform(16.0), estimand="population"),

@@ -13,7 +13,7 @@ from fedsel.experiments.subgroup_tests import corrected_t_test, friedman, holm, 
 
 HEADERS = (
     *("method", "kind of epsilon", "adjacency", "largest", "mean", "quality", "+-", "gap", "+-", "repeated", "jaccard"),
-    *("depth", "sent", "covered", "by budget", "seconds"),
+    *("depth", "fidelity", "sent", "covered", "by budget", "seconds"),
 )
 
 
@@ -31,7 +31,7 @@ class StudyLine:
         Quality by seed.
     gaps : tuple of float
         Quality less that of the exact search of two conditions, by seed.
-    repeated, jaccard, depth, statistics, covered, by_budget, seconds : float
+    repeated, jaccard, depth, fidelity, statistics, covered, by_budget, seconds : float
         Means.
     """
 
@@ -45,6 +45,7 @@ class StudyLine:
     repeated: float
     jaccard: float
     depth: float
+    fidelity: float | None
     statistics: float
     covered: float
     by_budget: float
@@ -65,6 +66,7 @@ class StudyLine:
             f"{self.repeated:.4f}",
             f"{self.jaccard:.3f}",
             f"{self.depth:.2f}",
+            "" if self.fidelity is None else f"{self.fidelity:.3f}",
             f"{self.statistics:.0f}" if self.statistics else "",
             f"{self.covered:.1%}",
             f"{self.by_budget:.1%}",
@@ -89,6 +91,7 @@ def summarise(outcomes: Sequence[Outcome]) -> list[StudyLine]:
                 float(np.mean([o.score.repeated for o in own])),
                 float(np.mean([o.score.jaccard for o in own])),
                 float(np.mean([o.score.depth for o in own])),
+                _mean_of([o.fidelity for o in own]),
                 float(np.mean([o.statistics for o in own])),
                 float(np.mean([o.coverage[0] for o in own])),
                 float(np.mean([o.coverage[1] for o in own])),
@@ -118,6 +121,11 @@ def contrasts(lines: Sequence[StudyLine], subject: str, others: Sequence[str], *
         statistic, p = friedman([by_name[name].tolist() for name in (subject, *present)])
         found.append(f"Friedman over these {len(present) + 1}: {statistic:.2f}, p = {p:.3g}")
     return found
+
+
+def _mean_of(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return float(np.mean(known)) if known else None
 
 
 def _error(values: Sequence[float]) -> float:
