@@ -42,35 +42,37 @@ MANUSCRIPT = {
 
 INTRODUCTION = """# Subgroup discovery: what was measured
 
-Made by `python scripts/subgroup_results.py FOLDER` with UCI Adult in FOLDER; the values of every seed are in the CSV files
-beside this page. All of it is a non-private evaluation: exact rows, seeded noise. Each seed draws its own training and
-held-out rows, division into eight clients (the records of each outcome by a Dirichlet draw: 0.2 on Adult, 1.6 on breast
-cancer) and noise.
+Made by `python scripts/subgroup_results.py FOLDER` with UCI Adult in FOLDER; the values of every seed are in the CSV
+files beside this page. All of it is a non-private evaluation: exact rows, seeded noise. Each seed draws its own
+training and held-out rows, division into eight clients (the records of each outcome by a Dirichlet draw: 0.2 on Adult,
+1.6 on breast cancer) and noise.
 
-- **quality**: mean weighted relative accuracy, on held-out rows, of the ten best that a method names; +- is its standard
-  error over seeds. **gap**: less that of the exact search of all descriptions of two conditions on the same seed.
-- **repeated**: Adult's capital gain and loss have one tertile bin each. A condition on such a bin covers everything; it is
-  left out here. Earlier figures for these data count a description again with each of them, and so does this column.
+- **quality**: mean weighted relative accuracy, on held-out rows, of the ten best that a method names; +- is its
+  standard error over seeds. **gap**: less that of the exact search of all descriptions of two conditions on the same
+  seed.
+- **repeated**: Adult's capital gain and loss have one tertile bin each. A condition on such a bin covers everything; it
+  is left out here. Earlier figures for these data count a description again with each of them; so does this column.
 - **kind**, **adjacency**, **largest**, **mean**: what epsilon means, the largest of a client and the mean over records.
   `delta = 1e-5` is (epsilon, 1e-5)-differential privacy, `pure` is epsilon-differential privacy. They are different
   promises, as are the two adjacencies: compare rows of the same kind.
 - **fidelity**: Spearman's correlation between estimated and true qualities of all candidates that were asked for.
   **sent**: numbers that clients sent, where a method asks for candidates one by one. **covered**: share of the training
-  records that any of the ten covers; **by budget**: with every record weighted by its client's personalised budget.
+  records that any of the ten covers; **by budget**: with records weighted by their client's personalised budget.
 
-`marginals` is `fedsel subgroups plan|release|discover` with its default parameters: thirteen tables or so in a first
-round, eight pairs of attributes in a second. Constants were chosen on seeds 0 to 19 of Adult, on made rows and on breast
-cancer; the seeds of the first two tables, 100 to 139, and the rows of `adult.test` were not looked at before. p0 and the
-number of records come from the releases unless a row says otherwise; categories and bins are public, cut on `adult.data`.
+`marginals` is `fedsel subgroups plan|release|discover` with its default parameters: the outcome and every attribute in
+a first round, eight pairs of attributes in a second. Constants were chosen on seeds 0 to 19 of Adult, on made rows and
+on breast cancer, and committed (ab7bd01); seeds 100 to 139 and the rows of `adult.test`, the first two tables, had not
+been looked at before. The other tables use seeds 0 to 9 and are no first look. p0 and the number of records come from
+the releases unless a row says otherwise; categories and bins are public, cut on `adult.data`.
 """
 
-FEDPSD_NOTES = """The manuscript leaves open how data are divided, how conditions are screened, what `uniform` aggregates and
-which p0 a mixture is compared with. Here: screening by a support of 3.5 % (46 of Adult's conditions, so that Q = 111 leaves
-65 for refinements, as Q = 83 does with six attributes of breast cancer); `uniform` ranks by population totals; FedPSD by
-the precision mixture with the mixture's own p0, for which one more count pair is asked. Screening and local proposals read
-exact rows and are not charged in the manuscript: those rows say so, and `all charged` rows do neither. `local only` adds up
-exact counts of the clients that found a description, which undercounts more here than the manuscript's figure suggests.
-Numbers are discrete Laplace, not continuous.
+FEDPSD_NOTES = """The manuscript leaves open how data are divided, how conditions are screened, what `uniform`
+aggregates and which p0 a mixture is compared with. Here: screening by a support of 3.5 % (46 of Adult's conditions, so
+that Q = 111 leaves 65 for refinements, as Q = 83 does with six attributes of breast cancer); `uniform` ranks by
+population totals; FedPSD by the precision mixture with the mixture's own p0, for which one more count pair is asked.
+Screening and local proposals read exact rows and are not charged in the manuscript: those rows say so, and the rows
+`all charged` do neither. `local only` adds up exact counts of the clients that found a description, which undercounts
+more here than the manuscript's figure suggests. Noise is discrete Laplace, not continuous.
 """
 
 

@@ -24,7 +24,10 @@ WY,west,20
 """
 
 
-@pytest.mark.parametrize(("document", "least"), [("docs/tutorial.md", 25), ("README.md", 5), ("docs/subgroups.md", 5)])
+DOCUMENTS = [("docs/tutorial.md", 25), ("README.md", 8), ("docs/subgroups.md", 5), ("docs/private_subgroups.md", 9)]
+
+
+@pytest.mark.parametrize(("document", "least"), DOCUMENTS)
 def test_the_commands_of_a_document(tmp_path: Path, document: str, least: int) -> None:
     text = (ROOT / document).read_text(encoding="utf-8")
     assert len(console.steps(text)) >= least
