@@ -75,6 +75,25 @@ Screening and local proposals read exact rows and are not charged in the manuscr
 more here than the manuscript's figure suggests. Noise is discrete Laplace, not continuous.
 """
 
+READING = """## Reading them
+
+- *From marginals*, at epsilon = 0.25 on Adult ten subgroups have 95 per cent of the held-out quality of an exact
+  search, at 1 they have 99. The order of descriptions needs neither p0 nor the number of records, so making p0 public
+  gains nothing.
+- *FedPSD*. The manuscript's 0.0503 on Adult is not reached where the records of each outcome are divided by Dirichlet
+  draws (0.0226); it is where only sizes are (skewed sizes, mixed labels, personalised, mixture: 0.0502, last study).
+  The personalised mixture gains from clients that are large and alike, as the manuscript supposed. With everything
+  charged, little is left of it: proposals and screening were most of its information.
+- *H1*. Precision weights beat equal ones at every dispersion of budgets, but not by more as budgets spread at one
+  mean over records: what they avoid is the noise of rates at tiny clients.
+- *H2*. Setting three tenths of the budget aside for confirmations at the clients with most budget left finds less,
+  not more, however many clients have to take part.
+- *H3*. Moving the weights from precision to population costs quality steadily, as noise grows, and changes how far
+  the ten best cover records of clients with large budgets by about a point: on these data there is little bias to
+  correct.
+- *Matched depth*. A beam of two conditions finds what one of three finds, within a standard error.
+"""
+
 
 def markdown(headers: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """Return a table."""
@@ -155,6 +174,7 @@ def main() -> None:
         check("calibration", "Do intervals cover?", adult, "--corpus adult --data adult.data", range(30)),
         check("null", "Outcomes shuffled within clients", adult, "--corpus adult --data adult.data", range(30)),
         check("planted", "Planted descriptions", made, "", range(20)),
+        READING,
     ]
     (OUT / "subgroups.md").write_text("\n\n".join(part.strip() for part in sections) + "\n")
 

@@ -11,7 +11,7 @@ from scipy import stats
 
 from fedsel.encode import Codes
 from fedsel.experiments.subgroup_corpus import PLANTED, Corpus, made_corpus
-from fedsel.experiments.subgroup_methods import TOP, Trial, descriptions, from_marginals, quality
+from fedsel.experiments.subgroup_methods import TOP, Trial, descriptions, exact_search, from_marginals, quality
 from fedsel.subgroups.federated.protocol import SubgroupProtocol
 from fedsel.subgroups.fedpsd.descriptions import Description
 
@@ -137,6 +137,8 @@ class Planted:
         Of every client.
     recall : float
         Share of the planted descriptions among the ten best.
+    exact_recall : float
+        The same of an exact search of all rows: what could be found at all.
     precision : float
         Share of the ten best that are planted, one of its conditions, or a planted one's condition with another.
     rank_correlation : float
@@ -146,6 +148,7 @@ class Planted:
     seed: int
     epsilon: float
     recall: float
+    exact_recall: float
     precision: float
     rank_correlation: float
 
@@ -162,6 +165,7 @@ def planted(corpus: Corpus, seeds: Sequence[int], epsilons: Sequence[float]) -> 
         made = made_corpus(seed)
         protocol = SubgroupProtocol.make(made.schema)
         trial = Trial.draw(made, seed)
+        exact = exact_search(trial, depth=2)
         for epsilon in epsilons:
             found = from_marginals(trial, [epsilon] * len(trial.parts), protocol)
             own = descriptions(trial, found)
@@ -171,6 +175,7 @@ def planted(corpus: Corpus, seeds: Sequence[int], epsilons: Sequence[float]) -> 
                 seed,
                 epsilon,
                 sum(description in own for description in truth) / len(truth),
+                sum(description in exact for description in truth) / len(truth),
                 sum(bool(set(description) & parts) for description in own) / TOP,
                 float(order) if np.isfinite(order) else 0.0,
             )
