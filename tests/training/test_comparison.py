@@ -13,14 +13,8 @@ require_extra("torch", "train")
 
 from fedsel.errors import TrainingError  # noqa: E402
 from fedsel.privacy.calibration import plan_noise  # noqa: E402
-from fedsel.training.comparison import (  # noqa: E402
-    Comparison,
-    ComparisonSettings,
-    all_pairs,
-    claim_pairs,
-    compare,
-    split_ratio,
-)
+from fedsel.training.comparison import Comparison, compare, split_ratio  # noqa: E402
+from fedsel.training.comparison_settings import ComparisonSettings, all_pairs, claim_pairs  # noqa: E402
 from fedsel.training.local import LocalSettings  # noqa: E402
 from fedsel.training.metric_tables import write_metrics  # noqa: E402
 from fedsel.training.models import Mlp  # noqa: E402
@@ -107,14 +101,16 @@ def test_a_rate_that_diverges_loses():
     data = made_data([40, 40], task=task)
     world = Simulation(split(data, seed=0), Mlp(task, (4, 4)))
     common = {"optimiser": "sgd", "rates": (0.1, 1e38)}
-    tuned = tune(world, ["c0", "c1"], ["fedavg"], RunSettings(3, LocalSettings(batch_size=2)), **common)["fedavg"]
+    tuned = tune(lambda: world, ["c0", "c1"], ["fedavg"], RunSettings(3, LocalSettings(batch_size=2)), **common)[
+        "fedavg"
+    ]
     assert tuned.local.learning_rate == 0.1
     assert tuned.tried[1] == (1e38, None)
     with pytest.raises(TrainingError, match=r"fedavg: no learning rate among 1e\+38 trains"):
-        tune(world, ["c0"], ["fedavg"], RunSettings(3), optimiser="sgd", rates=(1e38,))
+        tune(lambda: world, ["c0"], ["fedavg"], RunSettings(3), optimiser="sgd", rates=(1e38,))
     lonely = Simulation(split(made_data([1, 40]), seed=0), Mlp(made_task(), ()))
     with pytest.raises(TrainingError, match="chosen on validation rows, and the members have none"):
-        tune(lonely, ["c0"], ["fedavg"], RunSettings(1), optimiser="sgd")
+        tune(lambda: lonely, ["c0"], ["fedavg"], RunSettings(1), optimiser="sgd")
 
 
 def test_pairs():

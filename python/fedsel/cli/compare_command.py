@@ -97,6 +97,13 @@ def compare_command(
             show_default=False,
         ),
     ] = None,
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder that keeps every finished training; a comparison that was stopped goes on from it.",
+            show_default=False,
+        ),
+    ] = None,
     force: options.Force = False,
 ) -> None:
     """Compare ways of choosing a federation, and aggregators, by training and testing (extra train).
@@ -115,7 +122,8 @@ def compare_command(
     from fedsel.tables import Workload
     from fedsel.training.aggregators import AGGREGATORS
     from fedsel.training.choices import CHOICES
-    from fedsel.training.comparison import ComparisonSettings, all_pairs, claim_pairs, compare
+    from fedsel.training.comparison import compare
+    from fedsel.training.comparison_settings import ComparisonSettings, all_pairs, claim_pairs
     from fedsel.training.local import LocalSettings
     from fedsel.training.metric_tables import write_metrics
     from fedsel.training.plots import curves, require_matplotlib
@@ -164,7 +172,7 @@ def compare_command(
         require_matplotlib()
         make_folder(out, error=TrainingError)
     with DelayedProgress("training federations") as progress:
-        comparison = compare(source, plan, settings, progress=progress)
+        comparison = compare(source, plan, settings, checkpoint=checkpoint, progress=progress)
     groups = source.task.groups
     text = to_text(
         comparison,

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from fedsel.cli.text_table import text_table
 from fedsel.cli.training_options import number_text
 from fedsel.training.choices import CHOICES
-from fedsel.training.comparison import REFERENCE, Comparison, ComparisonSettings
+from fedsel.training.comparison import REFERENCE, Comparison
+from fedsel.training.comparison_settings import ComparisonSettings
 from fedsel.training.simulation import MEMBERS
 from fedsel.training.stamp import EXPLANATION, STAMP
 from fedsel.training.statistics import Estimate

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
@@ -36,12 +37,18 @@ class Source(Protocol):
         All clients.
     total : int
         Rows of all clients together.
+    fingerprint : str
+        Differs where rows or releases would.
     """
 
     task: Task
     description: str
     clients: tuple[str, ...]
     total: int
+
+    @property
+    def fingerprint(self) -> str:
+        """Compute it."""
 
     def rows(self, most: int | None, *, seed: int) -> FederatedData:
         """Return rows of all clients, the same share of each client's, at most about this many in all."""
@@ -69,6 +76,15 @@ class ExampleSource:
         self.description = (
             f"made rows of the example {name}: they look like its {self.total:,} records, and none is one"
         )
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 of the exact tables, as hexadecimal digits."""
+        digest = hashlib.sha256(self._example.schema.fingerprint.encode())
+        for client in self.clients:
+            digest.update(client.encode())
+            digest.update(np.ascontiguousarray(self._example.marginals(client).counts).tobytes())
+        return digest.hexdigest()
 
     def rows(self, most: int | None, *, seed: int) -> FederatedData:
         """Draw rows; see `fedsel.datasets.tree`."""
@@ -160,6 +176,15 @@ class FileSource:
                     raise DataError(f"{path}: holds a header but no rows")
 
         return cls(task, parts(), description=f"rows of {len(files)} files")
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 of all rows, as hexadecimal digits."""
+        digest = hashlib.sha256(self._data.fingerprint.encode())
+        for codes in self._codes.values():  # releases count all variables, also those that are no inputs
+            for column in codes.columns:
+                digest.update(np.ascontiguousarray(column).tobytes())
+        return digest.hexdigest()
 
     def rows(self, most: int | None, *, seed: int) -> FederatedData:
         """Draw a share of every client's rows."""

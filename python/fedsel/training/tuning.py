@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from fedsel.errors import DivergedError, TrainingError
 from fedsel.training.aggregators import make_aggregator
+from fedsel.training.cells import Cells
 from fedsel.training.local import LocalSettings
 from fedsel.training.optimisers import Optimiser
 from fedsel.training.simulation import MEMBERS, VALIDATION, RunSettings, Simulation
@@ -35,21 +37,22 @@ class Tuned:
 
 
 def tune(
-    simulation: Simulation,
+    simulation: Callable[[], Simulation],
     members: Sequence[str],
     aggregators: Sequence[str],
     settings: RunSettings,
     *,
     optimiser: Optimiser,
     rates: Sequence[float] | None = None,
+    cells: Cells | None = None,
     progress: Callable[[], object] = lambda: None,
 ) -> dict[str, Tuned]:
     """Try learning rates.
 
     Parameters
     ----------
-    simulation : Simulation
-        Rows and model; only training and validation rows matter here.
+    simulation : callable
+        Returns rows and model, of which only training and validation rows matter; called when a training is due.
     members : sequence of str
         The federation to try them on.
     aggregators : sequence of str
@@ -60,6 +63,8 @@ def tune(
         Local optimiser of those whose paper allows it; the others take their own.
     rates : sequence of float, optional
         Learning rates to try, by default `RATES` of the optimiser.
+    cells : Cells, optional
+        Keeps finished trainings.
     progress : callable
         Called after every training.
 
@@ -72,8 +77,7 @@ def tune(
     TrainingError
         If every learning rate of an aggregator diverges, or the members have no validation rows.
     """
-    if not simulation.split.validation.subset(list(members)).rows.any():
-        raise TrainingError("learning rates are chosen on validation rows, and the members have none")
+    keep = Cells(None, {}) if cells is None else cells
     found = {}
     for name in aggregators:
         allowed = make_aggregator(name).optimisers
@@ -81,14 +85,8 @@ def tune(
         tried: list[tuple[float, float | None]] = []
         for rate in rates or RATES[own]:
             local = replace(settings.local, optimiser=own, learning_rate=rate)
-            try:
-                result = simulation.run(members, make_aggregator(name), replace(settings, local=local))
-                losses = [
-                    row["loss"] for row in result.history if row["part"] == VALIDATION and row["population"] == MEMBERS
-                ]
-                tried.append((rate, losses[-1]))
-            except DivergedError:
-                tried.append((rate, None))
+            run = partial(_loss, simulation, members, name, replace(settings, local=local))
+            tried.append((rate, keep.kept({"part": "tuning", "aggregator": name, "rate": rate}, run)))
             progress()
         usable = [(loss, rate) for rate, loss in tried if loss is not None]
         if not usable:
@@ -96,3 +94,18 @@ def tune(
         best = replace(settings.local, optimiser=own, learning_rate=min(usable)[1])
         found[name] = Tuned(name, best, tuple(tried))
     return found
+
+
+def _loss(
+    simulation: Callable[[], Simulation], members: Sequence[str], aggregator: str, settings: RunSettings
+) -> float | None:
+    """Train, and return the members' validation loss after the last round; None where training diverged."""
+    world = simulation()
+    if not world.split.validation.subset(tuple(members)).rows.any():
+        raise TrainingError("learning rates are chosen on validation rows, and the members have none")
+    try:
+        history = world.run(members, make_aggregator(aggregator), settings).history
+    except DivergedError:
+        return None
+    losses: list[float] = [row["loss"] for row in history if row["part"] == VALIDATION and row["population"] == MEMBERS]
+    return losses[-1]
