@@ -112,6 +112,7 @@ def settings(**changes):
         "rows": 4_000,
         "run": RunSettings(2),
         "rates": (0.01, 0.1),
+        "effort": 3,
         "hidden": (4,),
     }
     return ComparisonSettings(**{**fields, **changes})
@@ -141,7 +142,7 @@ CHILD = "import sys, test_cells; from pathlib import Path; test_cells.run(Path(s
 
 
 @pytest.mark.skipif(os.name != "posix", reason="kills a process by a signal")
-@pytest.mark.parametrize("parts", [3, 8])
+@pytest.mark.parametrize("parts", [3, 10])
 def test_a_killed_comparison_goes_on_to_the_same_table(tmp_path, whole, parts):
     paths = [str(Path(__file__).parent), str(Path(__file__).parent.parent)]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
@@ -169,6 +170,7 @@ def test_other_settings_or_rows_are_refused_by_name(tmp_path):
     other = ExampleSource(task=Task.of(ExampleSource().task.schema, privileged="female"))
     for changes, name in (
         ({"k": 2}, "k"),
+        ({"effort": 4}, "effort"),
         ({"run": RunSettings(3)}, "rounds"),
         ({"rows": 5_000}, "rows"),
         ({"epsilon": 2.0}, "noise"),

@@ -7,7 +7,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from conftest import require_extra
-from training_samples import made_data, made_task
 
 require_extra("torch", "train")
 
@@ -15,15 +14,11 @@ from fedsel.errors import TrainingError  # noqa: E402
 from fedsel.privacy.calibration import plan_noise  # noqa: E402
 from fedsel.training.comparison import Comparison, compare, split_ratio  # noqa: E402
 from fedsel.training.comparison_settings import ComparisonSettings, all_pairs, claim_pairs  # noqa: E402
-from fedsel.training.local import LocalSettings  # noqa: E402
 from fedsel.training.metric_tables import write_metrics  # noqa: E402
-from fedsel.training.models import Mlp  # noqa: E402
-from fedsel.training.simulation import RunSettings, Simulation  # noqa: E402
+from fedsel.training.simulation import RunSettings  # noqa: E402
 from fedsel.training.sources import ExampleSource  # noqa: E402
-from fedsel.training.splitting import split  # noqa: E402
 from fedsel.training.statistics import corrected_mean  # noqa: E402
 from fedsel.training.summary import paired_tests, summarise  # noqa: E402
-from fedsel.training.tuning import tune  # noqa: E402
 
 PAIRS = (("fedsel", "fedavg"), ("random", "fedavg"), ("all", "scaffold"))
 
@@ -38,6 +33,7 @@ def settings(**changes):
         "rows": 6_000,
         "run": RunSettings(2),
         "rates": (0.01, 0.1),
+        "effort": 2,
         "hidden": (4,),
     }
     return ComparisonSettings(**{**fields, **changes})
@@ -88,31 +84,6 @@ def test_a_comparison_repeats(comparison):
     assert [{k: v for k, v in r.items() if k != "seconds"} for r in again.results] == kept
 
 
-def test_tuning_effort_is_equal_and_the_best_rate_is_taken(comparison):
-    assert set(comparison.tuned) == {"fedavg", "scaffold"}
-    assert comparison.tuned["scaffold"].local.optimiser == "sgd"
-    for tuned in comparison.tuned.values():
-        assert [rate for rate, _ in tuned.tried] == [0.01, 0.1]
-        assert tuned.local.learning_rate == min(tuned.tried, key=lambda entry: entry[1])[0]
-
-
-def test_a_rate_that_diverges_loses():
-    task = made_task(numeric=1)
-    data = made_data([40, 40], task=task)
-    world = Simulation(split(data, seed=0), Mlp(task, (4, 4)))
-    common = {"optimiser": "sgd", "rates": (0.1, 1e38)}
-    tuned = tune(lambda: world, ["c0", "c1"], ["fedavg"], RunSettings(3, LocalSettings(batch_size=2)), **common)[
-        "fedavg"
-    ]
-    assert tuned.local.learning_rate == 0.1
-    assert tuned.tried[1] == (1e38, None)
-    with pytest.raises(TrainingError, match=r"fedavg: no learning rate among 1e\+38 trains"):
-        tune(lambda: world, ["c0"], ["fedavg"], RunSettings(3), optimiser="sgd", rates=(1e38,))
-    lonely = Simulation(split(made_data([1, 40]), seed=0), Mlp(made_task(), ()))
-    with pytest.raises(TrainingError, match="chosen on validation rows, and the members have none"):
-        tune(lambda: lonely, ["c0"], ["fedavg"], RunSettings(1), optimiser="sgd")
-
-
 def test_pairs():
     assert claim_pairs(("fedsel", "random"), ("fedavg", "fairfed")) == (
         ("fedsel", "fedavg"),
@@ -129,6 +100,8 @@ def test_pairs():
         ({"pairs": (("best", "fedavg"),)}, r"choice must be one of fedsel, .*got 'best'"),
         ({"pairs": (("fedsel", "fedsgd"),)}, r"aggregator must be one of fedavg, .*got 'fedsgd'"),
         ({"pairs": ()}, "at least one choice"),
+        ({"effort": 1}, "tuning effort must be at least 2, the learning rates to try, got 1"),
+        ({"rates": (), "effort": 4}, "tuning effort must be at least 5, the learning rates to try, got 4"),
         ({"seeds": 0}, "seeds must be at least 1, got 0"),
         ({"candidates": 1.5}, "share of candidates must be above 0 and at most 1, got 1.5"),
     ],
@@ -153,7 +126,7 @@ def result(seed, choice, value, *, draw=0, aggregator="fedavg", population="memb
 
 
 def made(results):
-    return Comparison(results, [], {}, (), "", 1, 1, ())
+    return Comparison(results, [], {}, (), 0, "", 1, 1, ())
 
 
 def test_draws_are_averaged_within_a_repetition_by_size():

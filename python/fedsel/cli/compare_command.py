@@ -70,12 +70,21 @@ def compare_command(
     learning_rates: Annotated[
         str | None,
         typer.Option(
-            help="Step sizes that every aggregator tries, separated by commas. "
+            help="Step sizes that every aggregator tries first, separated by commas. "
             "(default: 0.0001, 0.0003, 0.001, 0.003, 0.01 for adam, 0.01, 0.03, 0.1, 0.3, 1 for sgd)",
             rich_help_panel=_WHAT,
             show_default=False,
         ),
     ] = None,
+    tuning_effort: Annotated[
+        int,
+        typer.Option(
+            min=1,
+            help="Trainings that every aggregator spends on its learning rate and the constant of its own; as many as "
+            "there are learning rates tries these alone.",
+            rich_help_panel=_WHAT,
+        ),
+    ] = 10,
     hidden: options.Hidden = "32,32,32",
     rounds: options.Rounds = 20,
     batch_size: options.Batch = 32,
@@ -149,6 +158,7 @@ def compare_command(
         ),
         optimiser=optimiser,
         rates=_parse_rates(learning_rates),
+        effort=tuning_effort,
         hidden=options.parse_hidden(hidden),
         memory_mb=memory_mb,
         device=device,

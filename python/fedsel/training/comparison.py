@@ -18,15 +18,14 @@ import torch
 from fedsel import __version__
 from fedsel.errors import TrainingError
 from fedsel.privacy.plan import NoisePlan
-from fedsel.training.aggregators import make_aggregator
 from fedsel.training.cells import Cell, Cells
 from fedsel.training.choices import REPEATED, choose
 from fedsel.training.comparison_settings import ComparisonSettings
 from fedsel.training.fairness import METRIC_NAMES
-from fedsel.training.repetition import Repetition
+from fedsel.training.repetition import Repetition, TuningRepetition
 from fedsel.training.sources import Source
 from fedsel.training.splitting import TEST_SHARE, VALIDATION_SHARE, stream_seed
-from fedsel.training.tuning import RATES, Tuned, tune
+from fedsel.training.tuning import Tuned, tune
 
 Progress = Callable[[int, int], object]
 
@@ -45,9 +44,11 @@ class Comparison:
     history : list of dict
         The same per round, without members.
     tuned : dict of str to Tuned
-        Learning rates.
+        Constants of each aggregator, and what was tried.
     tuned_on : tuple of str
         The federation that they were tried on.
+    tuning_rows : int
+        Its training rows, which no repetition trains or tests on.
     thinning : str
         Which share of the rows was used, in words.
     candidates : int
@@ -62,6 +63,7 @@ class Comparison:
     history: list[dict[str, Any]]
     tuned: dict[str, Tuned]
     tuned_on: tuple[str, ...]
+    tuning_rows: int
     thinning: str
     candidates: int
     clients: int
@@ -107,27 +109,24 @@ def compare(
         raise TrainingError(f"k must be between 1 and {candidates}, the candidates of a repetition, got {settings.k}")
     cells = Cells(checkpoint, _facts(source, plan, settings))
     drawn = [settings.draws if choice in REPEATED else 1 for choice, _ in settings.pairs]
-    rates = len(settings.rates or RATES[settings.optimiser])
-    counter = _Counter(progress, rates * len(settings.aggregators) + settings.seeds * sum(drawn))
-
-    def repetition(seed: int) -> Repetition:
-        return Repetition(source, plan, settings, candidates, seed)
-
-    apart = repetition(stream_seed(settings.first_seed, "tuning") % 2**31)
-    tuned_on = cells.kept({"part": "tuning"}, lambda: choose("random", apart.pool, settings.k, seed=apart.seed))
+    counter = _Counter(progress, settings.effort * len(settings.aggregators) + settings.seeds * sum(drawn))
+    seed = stream_seed(settings.first_seed, "tuning") % 2**31
+    apart = TuningRepetition(source, plan, settings, candidates, seed)
+    tuned_on = cells.kept({"part": "tuning"}, lambda: _tuning_federation(apart))
     tuned = tune(
         lambda: apart.simulation,
-        tuned_on,
+        tuned_on["members"],
         settings.aggregators,
-        replace(settings.run, seed=apart.seed),
+        replace(settings.run, seed=seed),
         optimiser=settings.optimiser,
         rates=settings.rates or None,
+        effort=settings.effort,
         cells=cells,
         progress=counter,
     )
     trained: list[dict[str, Any]] = []
     for seed in range(settings.first_seed, settings.first_seed + settings.seeds):
-        world = repetition(seed)
+        world = Repetition(source, plan, settings, candidates, seed)
         for (choice, aggregator), draws in zip(settings.pairs, drawn, strict=True):
             for draw in range(draws):
                 cell: Cell = {"seed": seed, "choice": choice, "aggregator": aggregator, "draw": draw}
@@ -138,7 +137,8 @@ def compare(
         results=[row for part in trained for row in part["results"]],
         history=[row for part in trained for row in part["history"]],
         tuned=tuned,
-        tuned_on=tuple(tuned_on),
+        tuned_on=tuple(tuned_on["members"]),
+        tuning_rows=tuned_on["rows"],
         thinning=_thinning(trained[0]["rows"], source.total),
         candidates=candidates,
         clients=len(source.clients),
@@ -167,12 +167,17 @@ def _facts(source: Source, plan: NoisePlan, settings: ComparisonSettings) -> dic
     }
 
 
+def _tuning_federation(apart: TuningRepetition) -> dict[str, Any]:
+    members = apart.members()
+    return {"members": list(members), "rows": int(apart.split.train.subset(members).rows.sum())}
+
+
 def _train(world: Repetition, settings: ComparisonSettings, tuned: Tuned, choice: str, draw: int) -> dict[str, Any]:
     """Choose, train and test once; returned as JSON."""
     seed, aggregator = world.seed, tuned.aggregator
     members = choose(choice, world.pool, settings.k, seed=stream_seed(seed, "choice", draw))
     run = replace(settings.run, seed=seed, local=tuned.local)
-    result = world.simulation.run(members, make_aggregator(aggregator), run)
+    result = world.simulation.run(members, tuned.make(), run)
     about = {"seed": seed, "choice": choice, "draw": draw, "aggregator": aggregator}
     rows = int(world.split.train.subset(members).rows.sum())
     results = [

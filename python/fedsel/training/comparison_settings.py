@@ -7,11 +7,12 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from fedsel.errors import TrainingError
-from fedsel.training.aggregators import make_aggregator
+from fedsel.training.aggregators import AGGREGATORS, make_aggregator
 from fedsel.training.choices import CHOICES
 from fedsel.training.models import MLP_HIDDEN
 from fedsel.training.optimisers import Optimiser
 from fedsel.training.simulation import RunSettings
+from fedsel.training.tuning import EFFORT, RATES, check_effort
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,8 @@ class ComparisonSettings:
         Local optimiser where an aggregator's paper allows it.
     rates : tuple of float
         Learning rates to try; empty for the default ones.
+    effort : int
+        Trainings that every aggregator spends on tuning; see `fedsel.training.tuning`.
     hidden : tuple of int
         Hidden widths of the model.
     memory_mb : int
@@ -64,6 +67,7 @@ class ComparisonSettings:
     run: RunSettings = field(default_factory=lambda: RunSettings(rounds=20))
     optimiser: Optimiser = "adam"
     rates: tuple[float, ...] = ()
+    effort: int = EFFORT
     hidden: tuple[int, ...] = MLP_HIDDEN
     memory_mb: int = 16
     device: str = "cpu"
@@ -78,6 +82,10 @@ class ComparisonSettings:
         for name in ("k", "seeds", "draws"):
             if getattr(self, name) < 1:
                 raise TrainingError(f"{name} must be at least 1, got {getattr(self, name)}")
+        for name in self.aggregators:
+            optimisers = AGGREGATORS[name].optimisers
+            own = self.optimiser if self.optimiser in optimisers else optimisers[0]
+            check_effort(self.effort, len(set(self.rates or RATES[own])))
         if not 0 < self.candidates <= 1:
             raise TrainingError(f"share of candidates must be above 0 and at most 1, got {self.candidates:g}")
 
