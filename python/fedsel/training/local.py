@@ -17,6 +17,7 @@ from fedsel.errors import TrainingError
 from fedsel.training.batches import Rows, Schedule, in_order, shuffled
 from fedsel.training.models import Stack, StackedModel
 from fedsel.training.optimisers import Optimiser, local_optimiser
+from fedsel.training.splitting import stream_seed
 
 _GRADIENT_BATCH = 256  # rows, where only the sum of gradients matters
 _ORDER_BYTES = 16  # of a row's number and weight
@@ -146,10 +147,11 @@ class LocalTrainer:
             numbers = [clients[slot] for slot in slots]
             schedule = shuffled(self._rows, numbers, batch=batch, epochs=epochs, seed=seed, round_=round_)
             correction = None if rule.correction is None else rule.correction[slots]
-            delta = self._trained(parameters, schedule, settings, rule.proximal, correction)
+            seeds = self._seeds(schedule, "local training", seed, round_)
+            delta = self._trained(parameters, schedule, settings, rule.proximal, correction, seeds)
             yield Update(slots, delta, torch.tensor(schedule.steps))
 
-    def gradients(self, parameters: Tensor, clients: Sequence[int]) -> Iterator[Update]:
+    def gradients(self, parameters: Tensor, clients: Sequence[int], *, seed: int, round_: int) -> Iterator[Update]:
         """Compute every client's gradient of its mean loss at common parameters; arguments as `train`.
 
         Yields
@@ -161,13 +163,14 @@ class LocalTrainer:
         for slots in self._chunks(clients, _GRADIENT_BATCH, 1):
             schedule = in_order(self._rows, [clients[slot] for slot in slots], batch=_GRADIENT_BATCH)
             total = parameters.new_zeros(len(slots), layout.size)
-            stack = self._stack(parameters, len(slots))
+            stack = self._stack(parameters, self._seeds(schedule, "full gradient", seed, round_))
+            training = len(slots)
             for active, block in schedule.blocks(self._rows, self._block_rows()):
-                if active < len(stack.parameters) // layout.size:
-                    stack = self._stack(parameters, active)
+                if active < training:
+                    stack, training = stack.first(active), active
                 for batch in block._replace(positions=stack.prepare(block.positions)).steps():
                     stack.backward(batch)
-                    total[:active] += layout.unpack(stack.gradient, active)
+                    total[:active, : layout.trained.size] += layout.trained.unpack(stack.gradient, active)
             yield Update(slots, total, torch.tensor(schedule.steps))
 
     def _trained(
@@ -177,20 +180,24 @@ class LocalTrainer:
         settings: LocalSettings,
         proximal: float,
         correction: Tensor | None,
+        seeds: list[int],
     ) -> Tensor:
         """Return parameters minus the global ones of the schedule's clients, (clients, size)."""
         layout, clients = self._model.layout, len(schedule.clients)
-        stack = self._stack(parameters, clients)
-        start = stack.parameters.clone() if proximal else None
-        shift = None if correction is None else layout.pack(correction)
-        optimiser = local_optimiser(settings.optimiser, stack.parameters, settings.learning_rate)
+        trained = layout.trained  # buffers lie behind what moves
+        stack = self._stack(parameters, seeds)
+        moving = stack.parameters[: clients * trained.size]
+        start = moving.clone() if proximal else None
+        shift = None if correction is None else trained.pack(correction[:, : trained.size])
+        optimiser = local_optimiser(settings.optimiser, moving, settings.learning_rate)
         result = torch.empty(clients, layout.size, dtype=parameters.dtype, device=parameters.device)
         training = clients
         for active, block in schedule.blocks(self._rows, self._block_rows()):
             if active < training:
                 result[:training] = layout.unpack(stack.parameters, training)
-                first = partial(layout.first, clients=training, kept=active)
-                stack = self._model.stack(first(stack.parameters), active)
+                first = partial(trained.first, clients=training, kept=active)
+                stack = stack.first(active)
+                moving = stack.parameters[: active * trained.size]
                 optimiser.shrink(first)
                 start = None if start is None else first(start)
                 shift = None if shift is None else first(shift)
@@ -198,15 +205,20 @@ class LocalTrainer:
             for batch in block._replace(positions=stack.prepare(block.positions)).steps():
                 stack.backward(batch)
                 if start is not None:
-                    stack.gradient.add_(stack.parameters - start, alpha=proximal)
+                    stack.gradient.add_(moving - start, alpha=proximal)
                 if shift is not None:
                     stack.gradient.add_(shift)
-                optimiser.step(stack.parameters, stack.gradient)
+                optimiser.step(moving, stack.gradient)
         result[:training] = layout.unpack(stack.parameters, training)
         return result.sub_(parameters)
 
-    def _stack(self, parameters: Tensor, clients: int) -> Stack:
-        return self._model.stack(self._model.layout.pack(parameters.expand(clients, -1)), clients)
+    def _stack(self, parameters: Tensor, seeds: list[int]) -> Stack:
+        clients = len(seeds)
+        return self._model.stack(self._model.layout.pack(parameters.expand(clients, -1)), clients, seeds)
+
+    def _seeds(self, schedule: Schedule, purpose: str, seed: int, round_: int) -> list[int]:
+        """Return the seed of every client's random numbers, which depends on nothing but what is named here."""
+        return [stream_seed(seed, purpose, round_, self._rows.names[client]) for client in schedule.clients]
 
     def _chunks(self, clients: Sequence[int], batch: int, epochs: int) -> Iterator[list[int]]:
         """Yield slots of clients that train side by side, those with most rows first, as `Schedule` has them."""

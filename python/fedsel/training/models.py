@@ -8,7 +8,7 @@ one-hot matrix is ever made.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple, Protocol
 
@@ -51,12 +51,17 @@ class Stack(Protocol):
 
     Attributes
     ----------
-    parameters, gradient : Tensor, shape (clients * size,)
+    parameters : Tensor, shape (clients * size,)
         In the layout of a stack.
+    gradient : Tensor, shape (clients * trained size,)
+        In the layout of a stack of what is trained, `Layout.trained`.
     """
 
     parameters: Tensor
     gradient: Tensor
+
+    def first(self, kept: int) -> Stack:
+        """Return the stack of the first clients, which may go on from copies."""
 
     def prepare(self, positions: Tensor) -> Tensor:
         """Return positions, (steps, clients, batch, inputs + 1), as `backward` wants them; may change them in place."""
@@ -90,8 +95,11 @@ class StackedModel(Protocol):
     def initial(self, seed: int) -> Tensor:
         """Draw parameters, (size,)."""
 
-    def stack(self, parameters: Tensor, clients: int) -> Stack:
-        """Return a stack around a vector of parameters, (clients * size,), which it changes in place."""
+    def stack(self, parameters: Tensor, clients: int, seeds: Sequence[int]) -> Stack:
+        """Return a stack around a vector of parameters, (clients * size,), which it changes in place.
+
+        `seeds` holds one number per client, for models that are random in training.
+        """
 
     def logits(self, parameters: Tensor, positions: Tensor, numeric: Tensor) -> Tensor:
         """Return logits, (rows,), of one model, (size,), for positions (rows, inputs + 1) and numbers (rows, n)."""
@@ -160,8 +168,8 @@ class Mlp:
         ]
         return torch.cat(parts).to(self.device, self.dtype)
 
-    def stack(self, parameters: Tensor, clients: int) -> MlpStack:
-        """Return a stack around a vector of parameters, (clients * size,)."""
+    def stack(self, parameters: Tensor, clients: int, seeds: Sequence[int] = ()) -> MlpStack:
+        """Return a stack around a vector of parameters, (clients * size,); nothing is random in it."""
         return MlpStack(self._layout, parameters, clients)
 
     def logits(self, parameters: Tensor, positions: Tensor, numeric: Tensor) -> Tensor:
@@ -181,6 +189,7 @@ class MlpStack:
     def __init__(self, layout: Layout, parameters: Tensor, clients: int) -> None:
         self.parameters = parameters
         self.gradient = torch.zeros_like(parameters)
+        self._layout, self._clients = layout, clients
         table, self._weights, *layers = layout.views(parameters, clients)
         table_gradient, self._weights_gradient, *gradients = layout.views(self.gradient, clients)
         self._width = table.shape[2]
@@ -192,6 +201,10 @@ class MlpStack:
             (matrix.transpose(1, 2), gradient, bias_gradient)
             for (matrix, _), gradient, bias_gradient in zip(self._layers, gradients[::2], gradients[1::2], strict=True)
         ]
+
+    def first(self, kept: int) -> MlpStack:
+        """Return the stack of the first clients."""
+        return MlpStack(self._layout, self._layout.first(self.parameters, self._clients, kept), kept)
 
     def prepare(self, positions: Tensor) -> Tensor:
         """Move every client's positions to its rows of the stacked table."""

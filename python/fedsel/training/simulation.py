@@ -260,7 +260,7 @@ class _Run:
             before,
             slots,
             counts=lambda: world._training.evaluate(before, clients).counts,
-            gradients=lambda: world._trainer.gradients(before, clients),
+            gradients=lambda: world._trainer.gradients(before, clients, seed=self._settings.seed, round_=self.number),
         )
         shares = torch.from_numpy(aggregator.shares(round_)).to(before.device)
         mean = torch.zeros_like(before, dtype=torch.float64)
@@ -272,6 +272,9 @@ class _Run:
             aggregator.receive(round_, update)
             mean += shares[update.slots] @ update.delta.double()
         self._parameters = aggregator.step(round_, mean)
+        trained = world.model.layout.trained.size
+        if trained < len(before):  # buffers are averaged, whatever the aggregator makes of parameters
+            self._parameters = torch.cat([self._parameters[:trained], (before + mean).to(before.dtype)[trained:]])
         if not bool(torch.isfinite(self._parameters).all()):
             raise DivergedError(f"round {self.number}: the global model is not finite; lower the learning rates")
         if self.number % self._settings.evaluate_every == 0 or self.number == self._settings.rounds:
