@@ -24,7 +24,7 @@ from training_reference import dense, flat, load, network  # noqa: E402
 
 DOUBLE = torch.float64
 SIZES = (13, 4, 30, 1, 13, 9)
-LARGE, SMALL = 2**24, 2**10
+LARGE, SMALL = 2**26, 2**10
 
 
 def dropout(inputs):
@@ -145,10 +145,10 @@ def test_equal_to_one_client_after_another(name, settings, memory):
     assert model.mapped == (name in MAPPED)
     rows = Rows(data, dtype=DOUBLE, device="cpu")
     start = model.initial(0)
-    trainer = LocalTrainer(model, rows, memory=memory)
+    trainer = LocalTrainer(model, rows, memory=LARGE, side_by_side=memory)
     generator = torch.Generator().manual_seed(1)
     correction = torch.randn(len(SIZES), model.layout.size, dtype=DOUBLE, generator=generator) / 10
-    for rule in (LocalRule(proximal=0.5), LocalRule(correction=correction)):
+    for rule in (LocalRule(proximal=0.5), LocalRule(correction=lambda slots: correction[slots])):
         before = torch.random.get_rng_state()
         deltas = torch.zeros(len(SIZES), model.layout.size, dtype=DOUBLE)
         with torch.no_grad():

@@ -94,7 +94,7 @@ def compare_command(
         float, typer.Option(help="Privacy budget of each client's release, or inf.", rich_help_panel=_RELEASES)
     ] = 1.0,
     delta: Annotated[float, typer.Option(help="Its delta.", rich_help_panel=_RELEASES)] = 1e-5,
-    memory_mb: options.Memory = 16,
+    memory_mb: options.Memory = 256,
     device: options.Device = "cpu",
     seed: Annotated[int, typer.Option(min=0, help="First seed; repetitions count up from it.")] = 0,
     out: Annotated[

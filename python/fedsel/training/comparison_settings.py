@@ -11,7 +11,7 @@ from fedsel.training.aggregators import AGGREGATORS, make_aggregator
 from fedsel.training.choices import CHOICES
 from fedsel.training.models import MLP_HIDDEN
 from fedsel.training.optimisers import Optimiser
-from fedsel.training.simulation import RunSettings
+from fedsel.training.simulation import MEMORY_MB, RunSettings
 from fedsel.training.tuning import EFFORT, RATES, check_effort
 
 
@@ -69,7 +69,7 @@ class ComparisonSettings:
     rates: tuple[float, ...] = ()
     effort: int = EFFORT
     hidden: tuple[int, ...] = MLP_HIDDEN
-    memory_mb: int = 16
+    memory_mb: int = MEMORY_MB
     device: str = "cpu"
 
     def __post_init__(self) -> None:
