@@ -124,6 +124,12 @@ def _caveats(comparison: Comparison, settings: ComparisonSettings) -> list[str]:
         found.append(f"{_repetitions(settings.seeds)} large effects only; use --seeds 10 or more to decide anything")
     if any(tuned.edges for tuned in comparison.tuned.values()):
         found.append("a constant marked (edge) is the smallest or largest tried: a better one may lie beyond")
+    diverged = sum(row["round"] is None for row in comparison.results if row["population"] == MEMBERS)
+    if diverged:
+        found.append(
+            f"{diverged} of {len(comparison.results) // 2} trainings diverged; means leave them out, "
+            f"which flatters them"
+        )
     undefined = sum("is undefined" in note for note in comparison.notes)
     if undefined:
         found.append(

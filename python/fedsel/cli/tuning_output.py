@@ -30,7 +30,7 @@ def tuning_text(comparison: Comparison) -> str:
     ]
     notes += [
         f"{found.aggregator}'s {found.option}: least |EOD| on validation rows among losses within {TOLERANCE:.0%} of "
-        f"the lowest, since the loss alone would always say none"
+        f"the lowest, since it trades one for the other"
         for found in tuned
         if _for_fairness(found)
     ]

@@ -16,13 +16,14 @@ from typing import Any
 import torch
 
 from fedsel import __version__
-from fedsel.errors import TrainingError
+from fedsel.errors import DivergedError, TrainingError
 from fedsel.privacy.plan import NoisePlan
 from fedsel.training.cells import Cell, Cells
 from fedsel.training.choices import REPEATED, choose
 from fedsel.training.comparison_settings import ComparisonSettings
 from fedsel.training.fairness import METRIC_NAMES
 from fedsel.training.repetition import Repetition, TuningRepetition
+from fedsel.training.simulation import ALL_CLIENTS, MEMBERS
 from fedsel.training.sources import Source
 from fedsel.training.splitting import TEST_SHARE, VALIDATION_SHARE, stream_seed
 from fedsel.training.tuning import Tuned, tune
@@ -40,7 +41,8 @@ class Comparison:
     Parameters
     ----------
     results : list of dict
-        One row per repetition, choice, draw, aggregator and population: members, training rows and test metrics.
+        One row per repetition, choice, draw, aggregator and population: members, training rows and test metrics. Where
+        training diverged, everything from the round on is None.
     history : list of dict
         The same per round, without members.
     tuned : dict of str to Tuned
@@ -101,8 +103,8 @@ def compare(
     Raises
     ------
     TrainingError
-        If k exceeds the number of candidates, the checkpoint is damaged or of another comparison, or as
-        `Simulation.run` does.
+        If k exceeds the number of candidates, the checkpoint is damaged or of another comparison, every training
+        diverges, or as `Simulation.run` does.
     """
     candidates = max(1, round(settings.candidates * len(source.clients)))
     if settings.k > candidates:
@@ -133,6 +135,8 @@ def compare(
                 work = partial(_train, world, settings, tuned[aggregator], choice, draw)
                 trained.append(cells.kept(cell, work))
                 counter()
+    if not any(part["history"] for part in trained):
+        raise TrainingError(f"every training diverged; the last: {trained[-1]['notes'][-1]}")
     return Comparison(
         results=[row for part in trained for row in part["results"]],
         history=[row for part in trained for row in part["history"]],
@@ -177,19 +181,26 @@ def _train(world: Repetition, settings: ComparisonSettings, tuned: Tuned, choice
     seed, aggregator = world.seed, tuned.aggregator
     members = choose(choice, world.pool, settings.k, seed=stream_seed(seed, "choice", draw))
     run = replace(settings.run, seed=seed, local=tuned.local)
-    result = world.simulation.run(members, tuned.make(), run)
     about = {"seed": seed, "choice": choice, "draw": draw, "aggregator": aggregator}
-    rows = int(world.split.train.subset(members).rows.sum())
-    results = [
-        {**about, "population": population, "members": list(result.members), "training_rows": rows}
-        | {"round": result.round, "test_rows": metrics.rows, "seconds": result.seconds}
-        | {name: getattr(metrics, name) for name in METRIC_NAMES}
-        for population, metrics in result.test.items()
-    ]
+    who = {"members": list(members), "training_rows": int(world.split.train.subset(members).rows.sum())}
+    try:
+        result = world.simulation.run(members, tuned.make(), run)
+    except DivergedError as error:  # one of many trainings: stated, and no reason to lose the others
+        nothing = dict.fromkeys(("round", "test_rows", "seconds", *METRIC_NAMES))
+        results = [{**about, "population": name, **who, **nothing} for name in (MEMBERS, ALL_CLIENTS)]
+        history, notes = [], [str(error)]
+    else:
+        results = [
+            {**about, "population": population, **who}
+            | {"round": result.round, "test_rows": metrics.rows, "seconds": result.seconds}
+            | {name: getattr(metrics, name) for name in METRIC_NAMES}
+            for population, metrics in result.test.items()
+        ]
+        history, notes = [{**about, **row} for row in result.history], list(result.notes)
     return {
         "results": results,
-        "history": [{**about, **row} for row in result.history],
-        "notes": [f"{choice}, {aggregator}, seed {seed}: {note}" for note in result.notes],
+        "history": history,
+        "notes": [f"{choice}, {aggregator}, seed {seed}: {note}" for note in notes],
         "rows": int(world.data.rows.sum()),
     }
 
