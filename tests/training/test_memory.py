@@ -17,7 +17,7 @@ from fedsel.errors import TrainingError  # noqa: E402
 from fedsel.training.aggregators import FedAvg, FedProx, Scaffold  # noqa: E402
 from fedsel.training.local import LocalSettings  # noqa: E402
 from fedsel.training.memory import measured  # noqa: E402
-from fedsel.training.models import Mlp  # noqa: E402
+from fedsel.training.models import Batch, Mlp  # noqa: E402
 from fedsel.training.module_model import ModuleModel  # noqa: E402
 from fedsel.training.simulation import RunSettings, Simulation  # noqa: E402
 
@@ -133,3 +133,29 @@ def test_needs_are_fixed_and_per_row():
     need = measured(work)
     assert (need.fixed, need.per_row) == (4000, 80)
     assert need.of(5) == 4400
+
+
+@pytest.mark.parametrize("hidden", [(), (3,), (64, 16, 4)])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_needs_of_a_perceptron_cover_what_it_allocates_closely(hidden, dtype):
+    task = made_task(numeric=2)
+    model = Mlp(task, hidden, dtype=dtype)
+    rows = 32
+
+    def batch(count):
+        like = torch.zeros(1, count, 1, dtype=dtype)
+        positions = like.new_zeros(1, 1, count, len(task.inputs) + 1, dtype=torch.int64)
+        return Batch(positions, like.new_zeros(1, count, 2), like, like)
+
+    def step(count):
+        stack, made = model.stack(model.initial(0), 1), batch(count)
+        made = made._replace(positions=stack.prepare(made.positions)[0])
+        return lambda: stack.backward(made)
+
+    def predicted(count):
+        made, parameters = batch(count), model.initial(0)
+        return lambda: model.logits(parameters, made.positions[0, 0], made.numeric[0])
+
+    for stated, work in ((model.step_need, step), (model.row_need, predicted)):
+        found = measured(work).of(rows)
+        assert found <= stated.of(rows) <= 1.5 * found + 64 * rows

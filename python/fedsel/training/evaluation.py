@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +13,7 @@ from torch import Tensor
 from fedsel.training.batches import Rows
 from fedsel.training.data import FederatedData
 from fedsel.training.fairness import Counts, Metrics, count_outcomes, measure
-from fedsel.training.memory import measured, too_little
+from fedsel.training.memory import too_little
 from fedsel.training.models import StackedModel
 
 _BLOCK_ROWS = 4_096
@@ -59,9 +58,11 @@ class Evaluator:
 
     def __init__(self, data: FederatedData, model: StackedModel, rows: Rows, *, memory: int) -> None:
         self._model, self._rows, self._task = model, rows, data.task
-        need = measured(self._few_logits)
-        per_row = need.per_row + _ROW_BYTES
-        if need.of(1) + _ROW_BYTES > memory:
+        need = model.row_need
+        # Positions in both widths, and numbers.
+        gathered = 10 * rows.positions.shape[1] + rows.target.element_size() * rows.numeric.shape[1]
+        per_row = need.per_row + gathered + _ROW_BYTES
+        if need.fixed + per_row > memory:
             raise too_little("predicting a single row", need.fixed + per_row, memory)
         self._block = min(_BLOCK_ROWS, (memory - need.fixed) // per_row)
         self._group = np.concatenate([client.group for client in data.clients])
@@ -105,14 +106,6 @@ class Evaluator:
             )
             sums += np.bincount(owner, weights=loss, minlength=len(clients))
         return Outcome(counts, sums)
-
-    def _few_logits(self, rows: int) -> Callable[[], object]:
-        """Return the prediction of a few made rows, to be measured."""
-        parameters = self._model.initial(0)
-        positions = parameters.new_zeros(rows, self._rows.positions.shape[1], dtype=torch.int64)
-        return partial(
-            self._model.logits, parameters, positions, parameters.new_zeros(rows, self._rows.numeric.shape[1])
-        )
 
     def _logits(self, parameters: Tensor, rows: npt.NDArray[np.int64]) -> Tensor:
         held = torch.from_numpy(rows).to(self._rows.target.device)

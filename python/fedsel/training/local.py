@@ -15,8 +15,8 @@ from torch import Tensor
 
 from fedsel.errors import TrainingError
 from fedsel.training.batches import Rows, Schedule, in_order, shuffled
-from fedsel.training.memory import measured, too_little
-from fedsel.training.models import Batch, Stack, StackedModel
+from fedsel.training.memory import too_little
+from fedsel.training.models import Stack, StackedModel
 from fedsel.training.optimisers import Optimiser, local_optimiser
 from fedsel.training.splitting import stream_seed
 
@@ -125,7 +125,6 @@ class LocalTrainer:
         element, inputs = rows.target.element_size(), rows.positions.shape[1]
         # Number, weight in both precisions, positions in both widths, numbers, target.
         self._row_bytes = 24 + 10 * inputs + element * (rows.numeric.shape[1] + 2)
-        self._step = measured(self._one_step)
 
     def train(
         self,
@@ -254,7 +253,7 @@ class LocalTrainer:
         while start < len(slots):
             client = clients[slots[start]]
             order = -(-int(count[client]) // batch) * epochs * batch * _ORDER_BYTES
-            need = _MOST_VECTORS * vector + order + self._step.of(batch) + _BLOCKS * batch * self._row_bytes
+            need = _MOST_VECTORS * vector + order + self._model.step_need.of(batch) + _BLOCKS * batch * self._row_bytes
             many = min(
                 (self._memory - ahead) // need,
                 max(1, self._side_by_side // 2 // (_VECTORS * vector + order)),
@@ -265,15 +264,3 @@ class LocalTrainer:
                 raise too_little(what, -(-need * 4 // 3), self._memory)
             yield slots[start : start + many], min(ahead, self._side_by_side // 2) // (_BLOCKS * self._row_bytes)
             start += many
-
-    def _one_step(self, rows: int) -> Callable[[], object]:
-        """Return one step of one client, to be measured."""
-        stack = self._model.stack(self._model.initial(0), 1, (0,))
-        like, ahead = stack.parameters, (1, 1, rows)
-        batch = Batch(
-            stack.prepare(like.new_zeros(*ahead, self._rows.positions.shape[1], dtype=torch.int64)),
-            like.new_zeros(*ahead, self._rows.numeric.shape[1]),
-            like.new_zeros(*ahead, 1),
-            like.new_ones(*ahead, 1),
-        )
-        return partial(stack.backward, next(batch.steps()))

@@ -1,4 +1,4 @@
-"""How many bytes a model's work takes, measured once on a few rows, so that a setting can bound it."""
+"""How many bytes a model's work takes, so that a setting can bound it."""
 
 from __future__ import annotations
 

@@ -17,6 +17,7 @@ from torch import Tensor
 
 from fedsel.errors import TrainingError
 from fedsel.training.layout import Layout
+from fedsel.training.memory import Need
 from fedsel.training.task import Task
 
 MLP_HIDDEN = (32, 32, 32)
@@ -92,6 +93,14 @@ class StackedModel(Protocol):
     def description(self) -> str:
         """What it is, in a few words."""
 
+    @property
+    def step_need(self) -> Need:
+        """Most bytes that one client's batch takes in `Stack.backward`, besides parameters and gradient."""
+
+    @property
+    def row_need(self) -> Need:
+        """Most bytes that `logits` takes, besides its arguments."""
+
     def initial(self, seed: int) -> Tensor:
         """Draw parameters, (size,)."""
 
@@ -140,7 +149,7 @@ class Mlp:
             raise TrainingError(f"hidden widths must be at least 1, got {hidden}")
         self.hidden = tuple(hidden)
         self._table = task.categories + 1
-        self._numeric = len(task.numeric)
+        self._inputs, self._numeric = len(task.inputs), len(task.numeric)
         self.dtype, self.device = dtype, torch.device(device)
         widths = (*self.hidden, 1)
         shapes: list[tuple[int, int]] = [(self._table, widths[0]), (self._numeric, widths[0])]
@@ -157,6 +166,26 @@ class Mlp:
     def description(self) -> str:
         """Such as ``MLP 32-32-32``."""
         return f"MLP {'-'.join(map(str, self.hidden))}" if self.hidden else "logistic regression"
+
+    @property
+    def step_need(self) -> Need:
+        """What `MlpStack.backward` allocates, as if nothing were freed before its end."""
+        width = self._layout.shapes[0][1]
+        # Two tensors for the error before every layer; a row of errors for every table row that was summed.
+        back = 2 * sum(self.hidden) + (self._inputs + 1) * width
+        return Need(0, self._forward_bytes + self.dtype.itemsize * back)
+
+    @property
+    def row_need(self) -> Need:
+        """What `logits` allocates."""
+        numbers = self._layout.shapes[0][1] if self._numeric else 0  # added to the sums over the table, as a copy
+        return Need(0, self._forward_bytes + self.dtype.itemsize * numbers)
+
+    @property
+    def _forward_bytes(self) -> int:
+        # Outputs of every layer; and what torch notes of the sums over tables: bag of every position, and of every row
+        # its offset, size and maximum.
+        return self.dtype.itemsize * (sum(self.hidden) + 1) + 8 * (self._inputs + 1) + 24
 
     def initial(self, seed: int) -> Tensor:
         """Draw uniformly within 1 / sqrt(inputs of the layer), as torch's linear layers do."""
@@ -208,13 +237,16 @@ class MlpStack:
 
     def prepare(self, positions: Tensor) -> Tensor:
         """Move every client's positions to its rows of the stacked table."""
+        _, clients, rows, inputs = positions.shape
+        self._bags = torch.arange(0, clients * rows * inputs, inputs, device=positions.device)
         return positions.add_(self._first)
 
     def backward(self, batch: Batch) -> None:
         """Write the gradients, layer by layer from the last."""
         clients, rows, inputs = batch.positions.shape
-        positions = batch.positions.view(-1, inputs)
-        values = torch.nn.functional.embedding_bag(positions, self._table, mode="sum").view(clients, rows, -1)
+        positions = batch.positions.view(-1)
+        # What `torch.nn.functional.embedding_bag` calls for sums, without its checks at every step.
+        values = torch.embedding_bag(self._table, positions, self._bags, False, 0)[0].view(clients, rows, -1)
         if batch.numeric.shape[2]:
             values.baddbmm_(batch.numeric, self._weights)
         hidden = []
@@ -229,9 +261,9 @@ class MlpStack:
             torch.bmm(before.transpose(1, 2), error, out=gradient)
             torch.sum(error, 1, keepdim=True, out=bias_gradient)
             # Zero where the rectifier was: `before` is its output.
-            error = torch.ops.aten.threshold_backward(torch.bmm(error, transposed), before, 0)
+            error = torch.ops.aten.threshold_backward.default(torch.bmm(error, transposed), before, 0)
         if batch.numeric.shape[2]:
             torch.bmm(batch.numeric.transpose(1, 2), error, out=self._weights_gradient)
         # A row's error goes to every table row that was summed for it.
         spread = error.reshape(-1, 1, self._width).expand(-1, inputs, -1).reshape(-1, self._width)
-        self._table_gradient.zero_().scatter_add_(0, positions.view(-1, 1).expand(-1, self._width), spread)
+        self._table_gradient.zero_().scatter_add_(0, positions.unsqueeze(1).expand(-1, self._width), spread)

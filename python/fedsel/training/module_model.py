@@ -6,6 +6,7 @@ import copy
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import cached_property, partial
 from typing import Literal
 
 import torch
@@ -15,6 +16,7 @@ from torch.nn.functional import binary_cross_entropy_with_logits
 
 from fedsel.errors import TrainingError
 from fedsel.training.layout import Layout
+from fedsel.training.memory import Need, measured
 from fedsel.training.models import Batch
 from fedsel.training.task import Task
 
@@ -103,20 +105,22 @@ class ModuleModel:
         if self._buffers:
             return False
         stack = ModuleStack(self, self._layout.pack(self.initial(0).expand(2, -1)), 2, (0, 0))
-        like = stack.parameters
-        batch = Batch(
-            like.new_zeros(2, 2, self._columns + 1, dtype=torch.int64),
-            like.new_zeros(2, 2, self._numeric),
-            like.new_zeros(2, 2, 1),
-            like.new_ones(2, 2, 1),
-        )
         try:
             with warnings.catch_warnings(), torch.no_grad():
                 warnings.simplefilter("error")
-                stack.backward_mapped(batch)
+                stack.backward_mapped(self._made_batch(2, 2))
         except (RuntimeError, UserWarning):
             return False
         return True
+
+    def _made_batch(self, clients: int, rows: int) -> Batch:
+        zeros = torch.zeros(clients, rows, 1, dtype=self.dtype, device=self.device)
+        return Batch(
+            zeros.new_zeros(clients, rows, self._columns + 1, dtype=torch.int64),
+            zeros.new_zeros(clients, rows, self._numeric),
+            zeros,
+            torch.ones_like(zeros),
+        )
 
     @property
     def layout(self) -> Layout:
@@ -129,6 +133,26 @@ class ModuleModel:
         size = self._layout.trained.size
         how = "mapped over clients" if self.mapped else "one client after another"
         return f"{type(self._training).__name__} of {size:,} parameters, {how}"
+
+    @cached_property
+    def step_need(self) -> Need:
+        """Measured on a few made rows."""
+
+        def step(rows: int) -> Callable[[], object]:
+            stack = self.stack(self.initial(0), 1, (0,))
+            return partial(stack.backward, self._made_batch(1, rows))
+
+        return measured(step)
+
+    @cached_property
+    def row_need(self) -> Need:
+        """Measured on a few made rows."""
+
+        def predicted(rows: int) -> Callable[[], object]:
+            batch = self._made_batch(1, rows)
+            return partial(self.logits, self.initial(0), batch.positions[0], batch.numeric[0])
+
+        return measured(predicted)
 
     def initial(self, seed: int) -> Tensor:
         """Draw the parameters of a new module; torch's own generator is left as it was."""
