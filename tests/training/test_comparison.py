@@ -17,7 +17,7 @@ from fedsel.training.comparison_settings import ComparisonSettings, all_pairs, c
 from fedsel.training.metric_tables import write_metrics  # noqa: E402
 from fedsel.training.simulation import RunSettings  # noqa: E402
 from fedsel.training.sources import ExampleSource  # noqa: E402
-from fedsel.training.statistics import corrected_mean  # noqa: E402
+from fedsel.training.statistics import corrected_mean, holm  # noqa: E402
 from fedsel.training.summary import paired_tests, summarise  # noqa: E402
 
 PAIRS = (("fedsel", "fedavg"), ("random", "fedavg"), ("all", "scaffold"))
@@ -120,7 +120,7 @@ def test_k_must_not_exceed_the_candidates():
 
 
 def result(seed, choice, value, *, draw=0, aggregator="fedavg", population="members"):
-    names = ("balanced_accuracy", "accuracy", "f1", "eod", "spd", "mad")
+    names = ("balanced_accuracy", "accuracy", "loss", "f1", "eod", "spd", "mad")
     about = {"seed": seed, "choice": choice, "draw": draw, "aggregator": aggregator, "population": population}
     return {**about, "training_rows": 100 * seed, **dict.fromkeys(names, value)}
 
@@ -156,6 +156,32 @@ def test_tests_are_paired_by_repetition():
     assert tests[0].adjusted == pytest.approx(2 * tests[0].difference.p_value)
     assert tests[1].difference.count == 2
     assert tests[1].adjusted == 1.0
+
+
+def test_p_values_are_adjusted_for_every_metric_and_choice_of_a_population():
+    values = {"fedsel": (0.9, 0.85, 0.7), "random": (0.8, 0.76, 0.62), "all": (0.85, 0.81, 0.68)}
+    rows = [
+        result(seed, choice, value, population=population)
+        for population in ("members", "all clients")
+        for choice, found in values.items()
+        for seed, value in enumerate(found)
+    ]
+    tests = paired_tests(made(rows), metrics=("f1", "accuracy"))
+    mine = [test for test in tests if test.population == "members"]
+    assert [test.adjusted for test in mine] == pytest.approx(holm([test.difference.p_value for test in mine]))
+    least = min(mine, key=lambda test: test.difference.p_value)
+    assert least.adjusted == pytest.approx(4 * least.difference.p_value)  # two metrics of two choices
+
+
+def test_the_loss_is_that_of_the_model_tested(comparison):
+    for row in comparison.results:
+        same = [
+            h["loss"]
+            for h in comparison.history
+            if h["part"] == "test"
+            and all(h[key] == row[key] for key in ("seed", "choice", "draw", "aggregator", "population", "round"))
+        ]
+        assert same == [row["loss"]]
 
 
 def test_without_the_reference_nothing_is_tested():

@@ -23,7 +23,7 @@ from fedsel.training.choices import REPEATED, choose
 from fedsel.training.comparison_settings import ComparisonSettings
 from fedsel.training.fairness import METRIC_NAMES
 from fedsel.training.repetition import Repetition, TuningRepetition
-from fedsel.training.simulation import ALL_CLIENTS, MEMBERS
+from fedsel.training.simulation import ALL_CLIENTS, MEMBERS, TEST
 from fedsel.training.sources import Source
 from fedsel.training.splitting import TEST_SHARE, VALIDATION_SHARE, stream_seed
 from fedsel.training.tuning import Tuned, tune
@@ -186,13 +186,18 @@ def _train(world: Repetition, settings: ComparisonSettings, tuned: Tuned, choice
     try:
         result = world.simulation.run(members, tuned.make(), run)
     except DivergedError as error:  # one of many trainings: stated, and no reason to lose the others
-        nothing = dict.fromkeys(("round", "test_rows", "seconds", *METRIC_NAMES))
+        nothing = dict.fromkeys(("round", "test_rows", "seconds", "loss", *METRIC_NAMES))
         results = [{**about, "population": name, **who, **nothing} for name in (MEMBERS, ALL_CLIENTS)]
         history, notes = [], [str(error)]
     else:
+        losses = {
+            row["population"]: row["loss"]
+            for row in result.history
+            if (row["part"], row["round"]) == (TEST, result.round)
+        }
         results = [
             {**about, "population": population, **who}
-            | {"round": result.round, "test_rows": metrics.rows, "seconds": result.seconds}
+            | {"round": result.round, "test_rows": metrics.rows, "seconds": result.seconds, "loss": losses[population]}
             | {name: getattr(metrics, name) for name in METRIC_NAMES}
             for population, metrics in result.test.items()
         ]

@@ -23,6 +23,8 @@ from fedsel.training.task import Task
 MLP_HIDDEN = (32, 32, 32)
 """Hidden widths of the network of PCS (arXiv 2605.20975, experiments)."""
 
+_FEW_BYTES = 64  # whatever the number of rows
+
 
 class Batch(NamedTuple):
     """One batch of every client of a stack; or those of several steps, with a leading axis of steps in every tensor.
@@ -173,13 +175,13 @@ class Mlp:
         width = self._layout.shapes[0][1]
         # Two tensors for the error before every layer; a row of errors for every table row that was summed.
         back = 2 * sum(self.hidden) + (self._inputs + 1) * width
-        return Need(0, self._forward_bytes + self.dtype.itemsize * back)
+        return Need(_FEW_BYTES, self._forward_bytes + self.dtype.itemsize * back)
 
     @property
     def row_need(self) -> Need:
         """What `logits` allocates."""
         numbers = self._layout.shapes[0][1] if self._numeric else 0  # added to the sums over the table, as a copy
-        return Need(0, self._forward_bytes + self.dtype.itemsize * numbers)
+        return Need(_FEW_BYTES, self._forward_bytes + self.dtype.itemsize * numbers)
 
     @property
     def _forward_bytes(self) -> int:

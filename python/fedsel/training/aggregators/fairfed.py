@@ -117,7 +117,7 @@ class FairFed(FedAvg):
 
     def restore(self, state: dict[str, Tensor]) -> None:
         """Go on from stored weights."""
-        self._weights = state["weights"].numpy().copy()
+        self._weights = state["weights"].cpu().numpy().copy()
         self._by_accuracy, self._gaps_seen = state["gaps"].tolist()
 
     def notes(self) -> tuple[str, ...]:
