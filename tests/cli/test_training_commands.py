@@ -153,13 +153,15 @@ def test_compare_prints_what_a_sceptic_asks_and_writes_its_files(tmp_path):
     out = tmp_path / "out"
     text = run(
         "compare", *SMALL, "-k", 2, "--seeds", 2, "--draws", 1, "--choices", "fedsel,random,all", "--aggregators",
-        "fedavg,fairfed", "--candidates", 0.2, "--learning-rates", "0.001,0.01", "-o", out,
+        "fedavg,fairfed", "--candidates", 0.2, "--learning-rates", "1e-6,1e-5", "--tuning-effort", 4, "-o", out,
     )  # fmt: skip
     for expected in (
         "NON-PRIVATE EVALUATION",
         "0.4% of each client's",
         "2 of 9 candidates (46 clients in all)",
-        "tuning: 2 trainings each, on one random federation (",
+        "tuning: 4 trainings each, on one random federation (",
+        "no repetition trains or tests on rows used here) [non-private evaluation]",
+        "fairfed's beta: least |EOD| on validation rows among losses within 1% of the lowest",
         "tested on the members' own test rows [non-private evaluation]",
         "tested on the test rows of all candidates [non-private evaluation]",
         "95% confidence interval",

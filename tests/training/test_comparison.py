@@ -7,29 +7,18 @@ import pyarrow.parquet as pq
 import pytest
 
 from conftest import require_extra
-from training_samples import made_data, made_task
 
 require_extra("torch", "train")
 
 from fedsel.errors import TrainingError  # noqa: E402
 from fedsel.privacy.calibration import plan_noise  # noqa: E402
-from fedsel.training.comparison import (  # noqa: E402
-    Comparison,
-    ComparisonSettings,
-    all_pairs,
-    claim_pairs,
-    compare,
-    split_ratio,
-)
-from fedsel.training.local import LocalSettings  # noqa: E402
+from fedsel.training.comparison import Comparison, compare, split_ratio  # noqa: E402
+from fedsel.training.comparison_settings import ComparisonSettings, all_pairs, claim_pairs  # noqa: E402
 from fedsel.training.metric_tables import write_metrics  # noqa: E402
-from fedsel.training.models import Mlp  # noqa: E402
-from fedsel.training.simulation import RunSettings, Simulation  # noqa: E402
+from fedsel.training.simulation import RunSettings  # noqa: E402
 from fedsel.training.sources import ExampleSource  # noqa: E402
-from fedsel.training.splitting import split  # noqa: E402
-from fedsel.training.statistics import corrected_mean  # noqa: E402
+from fedsel.training.statistics import corrected_mean, holm  # noqa: E402
 from fedsel.training.summary import paired_tests, summarise  # noqa: E402
-from fedsel.training.tuning import tune  # noqa: E402
 
 PAIRS = (("fedsel", "fedavg"), ("random", "fedavg"), ("all", "scaffold"))
 
@@ -44,6 +33,7 @@ def settings(**changes):
         "rows": 6_000,
         "run": RunSettings(2),
         "rates": (0.01, 0.1),
+        "effort": 2,
         "hidden": (4,),
     }
     return ComparisonSettings(**{**fields, **changes})
@@ -94,29 +84,6 @@ def test_a_comparison_repeats(comparison):
     assert [{k: v for k, v in r.items() if k != "seconds"} for r in again.results] == kept
 
 
-def test_tuning_effort_is_equal_and_the_best_rate_is_taken(comparison):
-    assert set(comparison.tuned) == {"fedavg", "scaffold"}
-    assert comparison.tuned["scaffold"].local.optimiser == "sgd"
-    for tuned in comparison.tuned.values():
-        assert [rate for rate, _ in tuned.tried] == [0.01, 0.1]
-        assert tuned.local.learning_rate == min(tuned.tried, key=lambda entry: entry[1])[0]
-
-
-def test_a_rate_that_diverges_loses():
-    task = made_task(numeric=1)
-    data = made_data([40, 40], task=task)
-    world = Simulation(split(data, seed=0), Mlp(task, (4, 4)))
-    common = {"optimiser": "sgd", "rates": (0.1, 1e38)}
-    tuned = tune(world, ["c0", "c1"], ["fedavg"], RunSettings(3, LocalSettings(batch_size=2)), **common)["fedavg"]
-    assert tuned.local.learning_rate == 0.1
-    assert tuned.tried[1] == (1e38, None)
-    with pytest.raises(TrainingError, match=r"fedavg: no learning rate among 1e\+38 trains"):
-        tune(world, ["c0"], ["fedavg"], RunSettings(3), optimiser="sgd", rates=(1e38,))
-    lonely = Simulation(split(made_data([1, 40]), seed=0), Mlp(made_task(), ()))
-    with pytest.raises(TrainingError, match="chosen on validation rows, and the members have none"):
-        tune(lonely, ["c0"], ["fedavg"], RunSettings(1), optimiser="sgd")
-
-
 def test_pairs():
     assert claim_pairs(("fedsel", "random"), ("fedavg", "fairfed")) == (
         ("fedsel", "fedavg"),
@@ -133,6 +100,8 @@ def test_pairs():
         ({"pairs": (("best", "fedavg"),)}, r"choice must be one of fedsel, .*got 'best'"),
         ({"pairs": (("fedsel", "fedsgd"),)}, r"aggregator must be one of fedavg, .*got 'fedsgd'"),
         ({"pairs": ()}, "at least one choice"),
+        ({"effort": 1}, "tuning effort must be at least 2, the learning rates to try, got 1"),
+        ({"rates": (), "effort": 4}, "tuning effort must be at least 5, the learning rates to try, got 4"),
         ({"seeds": 0}, "seeds must be at least 1, got 0"),
         ({"candidates": 1.5}, "share of candidates must be above 0 and at most 1, got 1.5"),
     ],
@@ -151,13 +120,13 @@ def test_k_must_not_exceed_the_candidates():
 
 
 def result(seed, choice, value, *, draw=0, aggregator="fedavg", population="members"):
-    names = ("balanced_accuracy", "accuracy", "f1", "eod", "spd", "mad")
+    names = ("balanced_accuracy", "accuracy", "loss", "f1", "eod", "spd", "mad")
     about = {"seed": seed, "choice": choice, "draw": draw, "aggregator": aggregator, "population": population}
     return {**about, "training_rows": 100 * seed, **dict.fromkeys(names, value)}
 
 
 def made(results):
-    return Comparison(results, [], {}, (), "", 1, 1, ())
+    return Comparison(results, [], {}, (), 0, "", 1, 1, ())
 
 
 def test_draws_are_averaged_within_a_repetition_by_size():
@@ -187,6 +156,32 @@ def test_tests_are_paired_by_repetition():
     assert tests[0].adjusted == pytest.approx(2 * tests[0].difference.p_value)
     assert tests[1].difference.count == 2
     assert tests[1].adjusted == 1.0
+
+
+def test_p_values_are_adjusted_for_every_metric_and_choice_of_a_population():
+    values = {"fedsel": (0.9, 0.85, 0.7), "random": (0.8, 0.76, 0.62), "all": (0.85, 0.81, 0.68)}
+    rows = [
+        result(seed, choice, value, population=population)
+        for population in ("members", "all clients")
+        for choice, found in values.items()
+        for seed, value in enumerate(found)
+    ]
+    tests = paired_tests(made(rows), metrics=("f1", "accuracy"))
+    mine = [test for test in tests if test.population == "members"]
+    assert [test.adjusted for test in mine] == pytest.approx(holm([test.difference.p_value for test in mine]))
+    least = min(mine, key=lambda test: test.difference.p_value)
+    assert least.adjusted == pytest.approx(4 * least.difference.p_value)  # two metrics of two choices
+
+
+def test_the_loss_is_that_of_the_model_tested(comparison):
+    for row in comparison.results:
+        same = [
+            h["loss"]
+            for h in comparison.history
+            if h["part"] == "test"
+            and all(h[key] == row[key] for key in ("seed", "choice", "draw", "aggregator", "population", "round"))
+        ]
+        assert same == [row["loss"]]
 
 
 def test_without_the_reference_nothing_is_tested():

@@ -16,13 +16,13 @@ from fedsel.training.optimisers import Adam, FusedAdam  # noqa: E402
 from training_reference import dense, flat, load, network, train_client  # noqa: E402
 
 SIZES = (13, 4, 30, 1, 13, 8)
-LARGE, SMALL = 2**24, 2**10
+LARGE, SMALL = 2**26, 2**10
 
 
 def trained(data, model, settings, *, rule=None, memory=LARGE, clients=None, round_=1, dtype=torch.float64):
     """Deltas in the order of the clients asked for, and their steps."""
     clients = list(range(len(data))) if clients is None else clients
-    trainer = LocalTrainer(model, Rows(data, dtype=dtype, device="cpu"), memory=memory)
+    trainer = LocalTrainer(model, Rows(data, dtype=dtype, device="cpu"), memory=LARGE, side_by_side=memory)
     deltas, steps, chunks = torch.zeros(len(clients), model.layout.size, dtype=dtype), [0] * len(clients), 0
     with torch.no_grad():
         for update in trainer.train(
@@ -95,7 +95,7 @@ def test_proximal_term_and_correction_enter_the_gradient():
     correction = torch.randn(
         len(SIZES), model.layout.size, dtype=torch.float64, generator=torch.Generator().manual_seed(1)
     )
-    for rule in (LocalRule(proximal=0.7), LocalRule(correction=correction)):
+    for rule in (LocalRule(proximal=0.7), LocalRule(correction=lambda slots: correction[slots])):
         deltas, _, _ = trained(data, model, settings, rule=rule, memory=SMALL)
         for number, client in enumerate(data.clients):
             expected = train_client(
@@ -126,10 +126,10 @@ def test_a_client_does_not_depend_on_the_others():
 def test_full_gradients_equal_those_of_the_mean_loss(memory):
     data = made_data([300, 5, 700])
     model = Mlp(data.task, (3,), dtype=torch.float64)
-    trainer = LocalTrainer(model, Rows(data, dtype=torch.float64, device="cpu"), memory=memory)
+    trainer = LocalTrainer(model, Rows(data, dtype=torch.float64, device="cpu"), memory=LARGE, side_by_side=memory)
     found = {}
     with torch.no_grad():
-        for update in trainer.gradients(model.initial(0), [2, 0, 1]):
+        for update in trainer.gradients(model.initial(0), [2, 0, 1], seed=0, round_=1):
             found |= {[2, 0, 1][slot]: row for slot, row in zip(update.slots, update.delta, strict=True)}
     for number, client in enumerate(data.clients):
         net = network(data.task.categories, (3,))

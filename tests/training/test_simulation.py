@@ -89,7 +89,8 @@ def test_the_order_of_clients_does_not_matter(data, name):
 def test_memory_does_not_change_the_numbers(data, monkeypatch):
     whole = run(data, FedAvg(), dtype=torch.float64)
     world = Simulation(split(data, seed=0), Mlp(data.task, (4,), dtype=torch.float64))
-    world._trainer._memory = 2048
+    world._trainer._side_by_side = 2048
+    world._test._block = world._validation._block = 3
     chunked = run(data, FedAvg(), simulation=world)
     assert torch.allclose(whole.parameters, chunked.parameters, rtol=0, atol=1e-14)
 

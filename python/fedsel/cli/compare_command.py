@@ -70,12 +70,21 @@ def compare_command(
     learning_rates: Annotated[
         str | None,
         typer.Option(
-            help="Step sizes that every aggregator tries, separated by commas. "
+            help="Step sizes that every aggregator tries first, separated by commas. "
             "(default: 0.0001, 0.0003, 0.001, 0.003, 0.01 for adam, 0.01, 0.03, 0.1, 0.3, 1 for sgd)",
             rich_help_panel=_WHAT,
             show_default=False,
         ),
     ] = None,
+    tuning_effort: Annotated[
+        int,
+        typer.Option(
+            min=1,
+            help="Trainings that every aggregator spends on its learning rate and the constant of its own; as many as "
+            "there are learning rates tries these alone.",
+            rich_help_panel=_WHAT,
+        ),
+    ] = 10,
     hidden: options.Hidden = "32,32,32",
     rounds: options.Rounds = 20,
     batch_size: options.Batch = 32,
@@ -85,7 +94,7 @@ def compare_command(
         float, typer.Option(help="Privacy budget of each client's release, or inf.", rich_help_panel=_RELEASES)
     ] = 1.0,
     delta: Annotated[float, typer.Option(help="Its delta.", rich_help_panel=_RELEASES)] = 1e-5,
-    memory_mb: options.Memory = 16,
+    memory_mb: options.Memory = 256,
     device: options.Device = "cpu",
     seed: Annotated[int, typer.Option(min=0, help="First seed; repetitions count up from it.")] = 0,
     out: Annotated[
@@ -94,6 +103,13 @@ def compare_command(
             "-o",
             "--out",
             help="Folder for the table, metrics per run and per round (Parquet), and curves (SVG).",
+            show_default=False,
+        ),
+    ] = None,
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder that keeps every finished training; a comparison that was stopped goes on from it.",
             show_default=False,
         ),
     ] = None,
@@ -115,7 +131,8 @@ def compare_command(
     from fedsel.tables import Workload
     from fedsel.training.aggregators import AGGREGATORS
     from fedsel.training.choices import CHOICES
-    from fedsel.training.comparison import ComparisonSettings, all_pairs, claim_pairs, compare
+    from fedsel.training.comparison import compare
+    from fedsel.training.comparison_settings import ComparisonSettings, all_pairs, claim_pairs
     from fedsel.training.local import LocalSettings
     from fedsel.training.metric_tables import write_metrics
     from fedsel.training.plots import curves, require_matplotlib
@@ -141,6 +158,7 @@ def compare_command(
         ),
         optimiser=optimiser,
         rates=_parse_rates(learning_rates),
+        effort=tuning_effort,
         hidden=options.parse_hidden(hidden),
         memory_mb=memory_mb,
         device=device,
@@ -164,7 +182,7 @@ def compare_command(
         require_matplotlib()
         make_folder(out, error=TrainingError)
     with DelayedProgress("training federations") as progress:
-        comparison = compare(source, plan, settings, progress=progress)
+        comparison = compare(source, plan, settings, checkpoint=checkpoint, progress=progress)
     groups = source.task.groups
     text = to_text(
         comparison,

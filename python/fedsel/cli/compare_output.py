@@ -6,13 +6,14 @@ from collections.abc import Sequence
 
 from fedsel.cli.text_table import text_table
 from fedsel.cli.training_options import number_text
+from fedsel.cli.tuning_output import tuning_text
 from fedsel.training.choices import CHOICES
-from fedsel.training.comparison import REFERENCE, Comparison, ComparisonSettings
+from fedsel.training.comparison import REFERENCE, Comparison
+from fedsel.training.comparison_settings import ComparisonSettings
 from fedsel.training.simulation import MEMBERS
 from fedsel.training.stamp import EXPLANATION, STAMP
 from fedsel.training.statistics import Estimate
 from fedsel.training.summary import HIGHER_IS_BETTER, SHOWN, Line, Test, paired_tests, summarise
-from fedsel.training.tuning import Tuned
 
 
 def to_text(
@@ -53,7 +54,7 @@ def to_text(
     parts = [
         STAMP.upper(),
         "\n".join(f"{label:<11}  {fact}" for label, fact in facts),
-        _tuning(comparison),
+        tuning_text(comparison),
         *[_means(lines, population) for population in dict.fromkeys(line.population for line in lines)],
         "mean over repetitions +- half a 95% confidence interval (corrected resampled t-test, Nadeau & Bengio 2003: "
         "repetitions share rows)\n|EOD|, |SPD|: the size of each run's difference; signed EOD: mean of the differences "
@@ -63,30 +64,6 @@ def to_text(
         EXPLANATION,
     ]
     return "\n\n".join(parts)
-
-
-def _tuning(comparison: Comparison) -> str:
-    rows = [
-        (
-            tuned.aggregator,
-            tuned.local.optimiser,
-            ", ".join(
-                f"{rate:g}: {number_text(loss) if loss is not None else 'diverged'}" for rate, loss in tuned.tried
-            ),
-            f"{tuned.local.learning_rate:g}{_edge(tuned)}",
-        )
-        for tuned in comparison.tuned.values()
-    ]
-    efforts = {len(tuned.tried) for tuned in comparison.tuned.values()}
-    effort = "/".join(map(str, sorted(efforts)))
-    table = text_table(("aggregator", "local", "learning rate: validation loss", "taken"), rows)
-    members = ", ".join(comparison.tuned_on)
-    return f"tuning: {effort} trainings each, on one random federation ({members}) [{STAMP}]\n\n{table}"
-
-
-def _edge(tuned: Tuned) -> str:
-    rates = [rate for rate, _ in tuned.tried]
-    return " (edge)" if len(rates) > 1 and tuned.local.learning_rate in (min(rates), max(rates)) else ""
 
 
 def _means(lines: Sequence[Line], population: str) -> str:
@@ -145,8 +122,14 @@ def _caveats(comparison: Comparison, settings: ComparisonSettings) -> list[str]:
     found = []
     if settings.seeds < 5:
         found.append(f"{_repetitions(settings.seeds)} large effects only; use --seeds 10 or more to decide anything")
-    if any(_edge(tuned) for tuned in comparison.tuned.values()):
-        found.append("a learning rate marked (edge) is the smallest or largest tried: a better one may lie beyond")
+    if any(tuned.edges for tuned in comparison.tuned.values()):
+        found.append("a constant marked (edge) is the smallest or largest tried: a better one may lie beyond")
+    diverged = sum(row["round"] is None for row in comparison.results if row["population"] == MEMBERS)
+    if diverged:
+        found.append(
+            f"{diverged} of {len(comparison.results) // 2} trainings diverged; means leave them out, "
+            f"which flatters them"
+        )
     undefined = sum("is undefined" in note for note in comparison.notes)
     if undefined:
         found.append(

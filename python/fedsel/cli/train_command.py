@@ -97,7 +97,7 @@ def train_command(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.", rich_help_panel=_OUTPUT)] = False,
     force: options.Force = False,
-    memory_mb: options.Memory = 16,
+    memory_mb: options.Memory = 256,
     device: options.Device = "cpu",
     seed: Annotated[int, typer.Option(min=0, help="Seed of rows, split, model and batches.")] = 0,
 ) -> None:

@@ -100,7 +100,10 @@ PerRound = Annotated[
 Device = Annotated[str, typer.Option(help="Where to train: cpu, cuda, ...", rich_help_panel=_EFFORT)]
 Force = Annotated[bool, typer.Option("--force", help="Replace files that exist.")]
 Memory = Annotated[
-    int, typer.Option("--memory-mb", min=1, help="Memory of clients in training, in MiB.", rich_help_panel=_EFFORT)
+    int,
+    typer.Option(
+        "--memory-mb", min=1, help="Most MiB that a round may take, besides the rows.", rich_help_panel=_EFFORT
+    ),
 ]
 
 

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -99,11 +98,7 @@ class Checkpoint:
 def run_key(data: FederatedData, initial: Tensor, *settings: object) -> str:
     """Return a fingerprint of a run: training rows, first model, and settings as text."""
     digest = hashlib.sha256(repr(settings).encode())
-    digest.update(data.task.schema.fingerprint.encode())
-    for client in data.clients:
-        digest.update(client.name.encode())
-        for array in (client.codes, client.numeric, client.target, client.group):
-            digest.update(np.ascontiguousarray(array).tobytes())
+    digest.update(data.fingerprint.encode())
     digest.update(initial.cpu().numpy().tobytes())
     return digest.hexdigest()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -227,6 +228,16 @@ class FederatedData:
     def rows(self) -> npt.NDArray[np.int64]:
         """Number of rows of each client, (clients,)."""
         return np.array([client.rows for client in self.clients], dtype=np.int64)
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 of the schema and of all rows, as hexadecimal digits."""
+        digest = hashlib.sha256(self.task.schema.fingerprint.encode())
+        for client in self.clients:
+            digest.update(f"\x1f{client.name}\x1f{client.rows}\x1f".encode())
+            for array in (client.codes, client.numeric, client.target, client.group):
+                digest.update(np.ascontiguousarray(array).tobytes())
+        return digest.hexdigest()
 
     def __getitem__(self, name: str) -> ClientData:
         return self.clients[self.index([name])[0]]

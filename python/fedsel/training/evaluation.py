@@ -13,9 +13,11 @@ from torch import Tensor
 from fedsel.training.batches import Rows
 from fedsel.training.data import FederatedData
 from fedsel.training.fairness import Counts, Metrics, count_outcomes, measure
+from fedsel.training.memory import too_little
 from fedsel.training.models import StackedModel
 
 _BLOCK_ROWS = 4_096
+_ROW_BYTES = 192  # of a row's number, owner, target, group, logit, loss and cell, with copies
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,10 +47,24 @@ class Evaluator:
         The model.
     rows : Rows
         The same rows as tensors.
+    memory : int
+        Bytes that predicting may take at any time, besides the rows.
+
+    Raises
+    ------
+    TrainingError
+        If it does not suffice for a single row.
     """
 
-    def __init__(self, data: FederatedData, model: StackedModel, rows: Rows) -> None:
+    def __init__(self, data: FederatedData, model: StackedModel, rows: Rows, *, memory: int) -> None:
         self._model, self._rows, self._task = model, rows, data.task
+        need = model.row_need
+        # Positions in both widths, and numbers.
+        gathered = 10 * rows.positions.shape[1] + rows.target.element_size() * rows.numeric.shape[1]
+        per_row = need.per_row + gathered + _ROW_BYTES
+        if need.fixed + per_row > memory:
+            raise too_little("predicting a single row", need.fixed + per_row, memory)
+        self._block = min(_BLOCK_ROWS, (memory - need.fixed) // per_row)
         self._group = np.concatenate([client.group for client in data.clients])
         self._target = np.concatenate([client.target for client in data.clients])
 
@@ -67,26 +83,28 @@ class Evaluator:
         Outcome
             In the order of `clients`.
         """
-        first = self._rows.first
-        rows = np.concatenate([np.arange(first[client], first[client + 1]) for client in clients])
-        owner = np.repeat(np.arange(len(clients)), self._rows.count[list(clients)])
-        logits = torch.cat(
-            [self._logits(parameters, rows[start : start + _BLOCK_ROWS]) for start in range(0, len(rows), _BLOCK_ROWS)]
-            or [torch.empty(0)]
-        )
-        target = self._target[rows]
-        loss = torch.nn.functional.binary_cross_entropy_with_logits(
-            logits, torch.from_numpy(target).to(logits.dtype), reduction="none"
-        ).numpy()
-        counts = count_outcomes(
-            target,
-            (logits > 0).numpy(),
-            self._group[rows],
-            len(self._task.groups),
-            client=owner,
-            clients=len(clients),
-        )
-        sums = np.bincount(owner, weights=loss, minlength=len(clients)).astype(np.float64)
+        ends = np.cumsum(self._rows.count[list(clients)])
+        starts = self._rows.first[list(clients)]
+        counts = np.zeros((len(clients), len(self._task.groups), 2, 2), dtype=np.int64)
+        sums = np.zeros(len(clients))
+        for begin in range(0, int(ends[-1]), self._block):
+            place = np.arange(begin, min(begin + self._block, int(ends[-1])))  # among the rows of all these clients
+            owner = np.searchsorted(ends, place, side="right")
+            rows = starts[owner] + place - (ends[owner] - self._rows.count[list(clients)][owner])
+            target = self._target[rows]
+            logits = self._logits(parameters, rows)
+            loss = torch.nn.functional.binary_cross_entropy_with_logits(
+                logits, torch.from_numpy(target).to(logits.dtype), reduction="none"
+            ).numpy()
+            counts += count_outcomes(
+                target,
+                (logits > 0).numpy(),
+                self._group[rows],
+                len(self._task.groups),
+                client=owner,
+                clients=len(clients),
+            )
+            sums += np.bincount(owner, weights=loss, minlength=len(clients))
         return Outcome(counts, sums)
 
     def _logits(self, parameters: Tensor, rows: npt.NDArray[np.int64]) -> Tensor:

@@ -33,13 +33,13 @@ def check_device(name: str) -> None:
     Raises
     ------
     TrainingError
-        If a tensor cannot be put there.
+        If a tensor of double precision cannot be put there.
     """
     import torch
 
     try:
-        torch.zeros(1, device=name).item()
-    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        torch.zeros(1, device=name, dtype=torch.float64).item()  # means of updates are taken in double precision
+    except (RuntimeError, AssertionError, NotImplementedError, TypeError) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise TrainingError(
             f"device must be one that torch can use here, such as cpu, got {name!r}: {reason}"

@@ -21,12 +21,20 @@ class Layout:
     ----------
     shapes : sequence of tuple of int
         One per array.
+    trained : int, optional
+        How many of them, the first, move down gradients; the others are buffers. By default all.
+
+    Attributes
+    ----------
+    trained : Layout
+        Of those alone. They come first in the vector of one client, and in that of a stack.
     """
 
-    def __init__(self, shapes: Sequence[Sequence[int]]) -> None:
+    def __init__(self, shapes: Sequence[Sequence[int]], *, trained: int | None = None) -> None:
         self.shapes = tuple(tuple(shape) for shape in shapes)
         self.sizes = tuple(math.prod(shape) for shape in self.shapes)
         self.size = sum(self.sizes)
+        self.trained: Layout = self if trained in (None, len(self.shapes)) else Layout(self.shapes[:trained])
 
     def views(self, stacked: Tensor, clients: int) -> list[Tensor]:
         """Return the arrays of a stacked vector, each (clients, *shape), sharing its memory."""

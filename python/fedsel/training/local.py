@@ -6,7 +6,7 @@ client computes is what it would compute alone: its batches, its gradient, its o
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -15,12 +15,21 @@ from torch import Tensor
 
 from fedsel.errors import TrainingError
 from fedsel.training.batches import Rows, Schedule, in_order, shuffled
+from fedsel.training.memory import too_little
 from fedsel.training.models import Stack, StackedModel
 from fedsel.training.optimisers import Optimiser, local_optimiser
+from fedsel.training.splitting import stream_seed
 
 _GRADIENT_BATCH = 256  # rows, where only the sum of gradients matters
 _ORDER_BYTES = 16  # of a row's number and weight
-_VECTORS = 6  # of a model's size that a client takes while it trains: parameters, gradient, moments, scratch
+_VECTORS = 6  # of a model's size that are in use at every step: parameters, gradient, moments, scratch
+# At most: parameters, gradient, two moments, start, shift, correction, result and a difference; and while clients
+# leave, the first four twice.
+_MOST_VECTORS = 13
+_BLOCKS = 2  # of batches gathered ahead: the next one is made before the last one is let go
+
+FAST_BYTES = 16 * 2**20
+"""What clients side by side touch again and again; more would leave the caches, and gain nothing."""
 
 
 @dataclass(frozen=True)
@@ -67,12 +76,13 @@ class LocalRule:
     ----------
     proximal : float
         Factor mu of mu (theta - theta_global), which is added to the gradient.
-    correction : Tensor or None, shape (clients, size)
-        Added to the gradient of each client, in the order of the clients asked for.
+    correction : callable or None
+        Returns what is added to the gradients of some clients, (clients, size), for their places among the clients
+        asked for.
     """
 
     proximal: float = 0.0
-    correction: Tensor | None = None
+    correction: Callable[[list[int]], Tensor] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,12 +114,17 @@ class LocalTrainer:
     rows : Rows
         Training rows of all clients.
     memory : int
-        Bytes that clients in training may take together, besides the rows: fewer clients train side by side if need be,
-        one at least.
+        Bytes that training may take at any time, besides the rows, the global model and what the aggregator keeps;
+        fewer clients train side by side if need be.
+    side_by_side : int
+        Bytes of clients side by side beyond which no more are put there, for speed.
     """
 
-    def __init__(self, model: StackedModel, rows: Rows, *, memory: int) -> None:
-        self._model, self._rows, self._memory = model, rows, memory
+    def __init__(self, model: StackedModel, rows: Rows, *, memory: int, side_by_side: int = FAST_BYTES) -> None:
+        self._model, self._rows, self._memory, self._side_by_side = model, rows, memory, side_by_side
+        element, inputs = rows.target.element_size(), rows.positions.shape[1]
+        # Number, weight in both precisions, positions in both widths, numbers, target.
+        self._row_bytes = 24 + 10 * inputs + element * (rows.numeric.shape[1] + 2)
 
     def train(
         self,
@@ -140,16 +155,22 @@ class LocalTrainer:
         ------
         Update
             Every client comes up in one of them.
+
+        Raises
+        ------
+        TrainingError
+            If the memory does not suffice for a client alone; the message names it, and the need.
         """
         batch, epochs = settings.batch_size, settings.epochs
-        for slots in self._chunks(clients, batch, epochs):
+        for slots, most in self._chunks(clients, batch, epochs):
             numbers = [clients[slot] for slot in slots]
             schedule = shuffled(self._rows, numbers, batch=batch, epochs=epochs, seed=seed, round_=round_)
-            correction = None if rule.correction is None else rule.correction[slots]
-            delta = self._trained(parameters, schedule, settings, rule.proximal, correction)
+            correction = None if rule.correction is None else rule.correction(slots)
+            seeds = self._seeds(schedule, "local training", seed, round_)
+            delta = self._trained(parameters, schedule, settings, rule.proximal, correction, seeds, most)
             yield Update(slots, delta, torch.tensor(schedule.steps))
 
-    def gradients(self, parameters: Tensor, clients: Sequence[int]) -> Iterator[Update]:
+    def gradients(self, parameters: Tensor, clients: Sequence[int], *, seed: int, round_: int) -> Iterator[Update]:
         """Compute every client's gradient of its mean loss at common parameters; arguments as `train`.
 
         Yields
@@ -158,16 +179,17 @@ class LocalTrainer:
             `delta` holds the gradient.
         """
         layout = self._model.layout
-        for slots in self._chunks(clients, _GRADIENT_BATCH, 1):
+        for slots, most in self._chunks(clients, _GRADIENT_BATCH, 1):
             schedule = in_order(self._rows, [clients[slot] for slot in slots], batch=_GRADIENT_BATCH)
             total = parameters.new_zeros(len(slots), layout.size)
-            stack = self._stack(parameters, len(slots))
-            for active, block in schedule.blocks(self._rows, self._block_rows()):
-                if active < len(stack.parameters) // layout.size:
-                    stack = self._stack(parameters, active)
+            stack = self._stack(parameters, self._seeds(schedule, "full gradient", seed, round_))
+            training = len(slots)
+            for active, block in schedule.blocks(self._rows, most):
+                if active < training:
+                    stack, training = stack.first(active), active
                 for batch in block._replace(positions=stack.prepare(block.positions)).steps():
                     stack.backward(batch)
-                    total[:active] += layout.unpack(stack.gradient, active)
+                    total[:active, : layout.trained.size] += layout.trained.unpack(stack.gradient, active)
             yield Update(slots, total, torch.tensor(schedule.steps))
 
     def _trained(
@@ -177,20 +199,25 @@ class LocalTrainer:
         settings: LocalSettings,
         proximal: float,
         correction: Tensor | None,
+        seeds: list[int],
+        block_rows: int,
     ) -> Tensor:
         """Return parameters minus the global ones of the schedule's clients, (clients, size)."""
         layout, clients = self._model.layout, len(schedule.clients)
-        stack = self._stack(parameters, clients)
-        start = stack.parameters.clone() if proximal else None
-        shift = None if correction is None else layout.pack(correction)
-        optimiser = local_optimiser(settings.optimiser, stack.parameters, settings.learning_rate)
+        trained = layout.trained  # buffers lie behind what moves
+        stack = self._stack(parameters, seeds)
+        moving = stack.parameters[: clients * trained.size]
+        start = moving.clone() if proximal else None
+        shift = None if correction is None else trained.pack(correction[:, : trained.size])
+        optimiser = local_optimiser(settings.optimiser, moving, settings.learning_rate)
         result = torch.empty(clients, layout.size, dtype=parameters.dtype, device=parameters.device)
         training = clients
-        for active, block in schedule.blocks(self._rows, self._block_rows()):
+        for active, block in schedule.blocks(self._rows, block_rows):
             if active < training:
                 result[:training] = layout.unpack(stack.parameters, training)
-                first = partial(layout.first, clients=training, kept=active)
-                stack = self._model.stack(first(stack.parameters), active)
+                first = partial(trained.first, clients=training, kept=active)
+                stack = stack.first(active)
+                moving = stack.parameters[: active * trained.size]
                 optimiser.shrink(first)
                 start = None if start is None else first(start)
                 shift = None if shift is None else first(shift)
@@ -198,27 +225,42 @@ class LocalTrainer:
             for batch in block._replace(positions=stack.prepare(block.positions)).steps():
                 stack.backward(batch)
                 if start is not None:
-                    stack.gradient.add_(stack.parameters - start, alpha=proximal)
+                    stack.gradient.add_(moving - start, alpha=proximal)
                 if shift is not None:
                     stack.gradient.add_(shift)
-                optimiser.step(stack.parameters, stack.gradient)
+                optimiser.step(moving, stack.gradient)
         result[:training] = layout.unpack(stack.parameters, training)
         return result.sub_(parameters)
 
-    def _stack(self, parameters: Tensor, clients: int) -> Stack:
-        return self._model.stack(self._model.layout.pack(parameters.expand(clients, -1)), clients)
+    def _stack(self, parameters: Tensor, seeds: list[int]) -> Stack:
+        clients = len(seeds)
+        return self._model.stack(self._model.layout.pack(parameters.expand(clients, -1)), clients, seeds)
 
-    def _chunks(self, clients: Sequence[int], batch: int, epochs: int) -> Iterator[list[int]]:
-        """Yield slots of clients that train side by side, those with most rows first, as `Schedule` has them."""
+    def _seeds(self, schedule: Schedule, purpose: str, seed: int, round_: int) -> list[int]:
+        """Return the seed of every client's random numbers, which depends on nothing but what is named here."""
+        return [stream_seed(seed, purpose, round_, self._rows.names[client]) for client in schedule.clients]
+
+    def _chunks(self, clients: Sequence[int], batch: int, epochs: int) -> Iterator[tuple[list[int], int]]:
+        """Yield slots of clients that train side by side, and the rows of their batches to gather at a time.
+
+        Those with most rows come first, as `Schedule` has them, so that the first of a chunk needs most.
+        """
         count = self._rows.count
         slots = sorted(range(len(clients)), key=lambda slot: -count[clients[slot]])
-        size = self._model.layout.size * self._rows.target.element_size() * _VECTORS
+        vector = self._model.layout.size * self._rows.target.element_size()
+        ahead = self._memory // 4  # for batches; at least one step of all clients, which is among their needs
         start = 0
         while start < len(slots):
-            steps = -(-int(count[clients[slots[start]]]) // batch) * epochs
-            many = max(1, self._memory // 2 // (size + steps * batch * _ORDER_BYTES))
-            yield slots[start : start + many]
+            client = clients[slots[start]]
+            order = -(-int(count[client]) // batch) * epochs * batch * _ORDER_BYTES
+            need = _MOST_VECTORS * vector + order + self._model.step_need.of(batch) + _BLOCKS * batch * self._row_bytes
+            many = min(
+                (self._memory - ahead) // need,
+                max(1, self._side_by_side // 2 // (_VECTORS * vector + order)),
+                len(slots) - start,
+            )
+            if many == 0:
+                what = f"training client {self._rows.names[client]!r} alone, batches of {batch} rows,"
+                raise too_little(what, -(-need * 4 // 3), self._memory)
+            yield slots[start : start + many], min(ahead, self._side_by_side // 2) // (_BLOCKS * self._row_bytes)
             start += many
-
-    def _block_rows(self) -> int:
-        return self._memory // 2 // (8 * self._rows.positions.shape[1] + 4 * self._rows.numeric.shape[1] + 16)

@@ -8,7 +8,7 @@ one-hot matrix is ever made.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple, Protocol
 
@@ -17,10 +17,13 @@ from torch import Tensor
 
 from fedsel.errors import TrainingError
 from fedsel.training.layout import Layout
+from fedsel.training.memory import Need
 from fedsel.training.task import Task
 
 MLP_HIDDEN = (32, 32, 32)
 """Hidden widths of the network of PCS (arXiv 2605.20975, experiments)."""
+
+_FEW_BYTES = 64  # whatever the number of rows
 
 
 class Batch(NamedTuple):
@@ -51,12 +54,17 @@ class Stack(Protocol):
 
     Attributes
     ----------
-    parameters, gradient : Tensor, shape (clients * size,)
+    parameters : Tensor, shape (clients * size,)
         In the layout of a stack.
+    gradient : Tensor, shape (clients * trained size,)
+        In the layout of a stack of what is trained, `Layout.trained`.
     """
 
     parameters: Tensor
     gradient: Tensor
+
+    def first(self, kept: int) -> Stack:
+        """Return the stack of the first clients, which may go on from copies."""
 
     def prepare(self, positions: Tensor) -> Tensor:
         """Return positions, (steps, clients, batch, inputs + 1), as `backward` wants them; may change them in place."""
@@ -87,11 +95,22 @@ class StackedModel(Protocol):
     def description(self) -> str:
         """What it is, in a few words."""
 
+    @property
+    def step_need(self) -> Need:
+        """Most bytes that one client's batch takes in `Stack.backward`, besides parameters and gradient."""
+
+    @property
+    def row_need(self) -> Need:
+        """Most bytes that `logits` takes, besides its arguments."""
+
     def initial(self, seed: int) -> Tensor:
         """Draw parameters, (size,)."""
 
-    def stack(self, parameters: Tensor, clients: int) -> Stack:
-        """Return a stack around a vector of parameters, (clients * size,), which it changes in place."""
+    def stack(self, parameters: Tensor, clients: int, seeds: Sequence[int]) -> Stack:
+        """Return a stack around a vector of parameters, (clients * size,), which it changes in place.
+
+        `seeds` holds one number per client, for models that are random in training.
+        """
 
     def logits(self, parameters: Tensor, positions: Tensor, numeric: Tensor) -> Tensor:
         """Return logits, (rows,), of one model, (size,), for positions (rows, inputs + 1) and numbers (rows, n)."""
@@ -132,7 +151,7 @@ class Mlp:
             raise TrainingError(f"hidden widths must be at least 1, got {hidden}")
         self.hidden = tuple(hidden)
         self._table = task.categories + 1
-        self._numeric = len(task.numeric)
+        self._inputs, self._numeric = len(task.inputs), len(task.numeric)
         self.dtype, self.device = dtype, torch.device(device)
         widths = (*self.hidden, 1)
         shapes: list[tuple[int, int]] = [(self._table, widths[0]), (self._numeric, widths[0])]
@@ -150,6 +169,26 @@ class Mlp:
         """Such as ``MLP 32-32-32``."""
         return f"MLP {'-'.join(map(str, self.hidden))}" if self.hidden else "logistic regression"
 
+    @property
+    def step_need(self) -> Need:
+        """What `MlpStack.backward` allocates, as if nothing were freed before its end."""
+        width = self._layout.shapes[0][1]
+        # Two tensors for the error before every layer; a row of errors for every table row that was summed.
+        back = 2 * sum(self.hidden) + (self._inputs + 1) * width
+        return Need(_FEW_BYTES, self._forward_bytes + self.dtype.itemsize * back)
+
+    @property
+    def row_need(self) -> Need:
+        """What `logits` allocates."""
+        numbers = self._layout.shapes[0][1] if self._numeric else 0  # added to the sums over the table, as a copy
+        return Need(_FEW_BYTES, self._forward_bytes + self.dtype.itemsize * numbers)
+
+    @property
+    def _forward_bytes(self) -> int:
+        # Outputs of every layer; and what torch notes of the sums over tables: bag of every position, and of every row
+        # its offset, size and maximum.
+        return self.dtype.itemsize * (sum(self.hidden) + 1) + 8 * (self._inputs + 1) + 24
+
     def initial(self, seed: int) -> Tensor:
         """Draw uniformly within 1 / sqrt(inputs of the layer), as torch's linear layers do."""
         generator = torch.Generator().manual_seed(seed)
@@ -160,8 +199,8 @@ class Mlp:
         ]
         return torch.cat(parts).to(self.device, self.dtype)
 
-    def stack(self, parameters: Tensor, clients: int) -> MlpStack:
-        """Return a stack around a vector of parameters, (clients * size,)."""
+    def stack(self, parameters: Tensor, clients: int, seeds: Sequence[int] = ()) -> MlpStack:
+        """Return a stack around a vector of parameters, (clients * size,); nothing is random in it."""
         return MlpStack(self._layout, parameters, clients)
 
     def logits(self, parameters: Tensor, positions: Tensor, numeric: Tensor) -> Tensor:
@@ -181,6 +220,7 @@ class MlpStack:
     def __init__(self, layout: Layout, parameters: Tensor, clients: int) -> None:
         self.parameters = parameters
         self.gradient = torch.zeros_like(parameters)
+        self._layout, self._clients = layout, clients
         table, self._weights, *layers = layout.views(parameters, clients)
         table_gradient, self._weights_gradient, *gradients = layout.views(self.gradient, clients)
         self._width = table.shape[2]
@@ -193,15 +233,22 @@ class MlpStack:
             for (matrix, _), gradient, bias_gradient in zip(self._layers, gradients[::2], gradients[1::2], strict=True)
         ]
 
+    def first(self, kept: int) -> MlpStack:
+        """Return the stack of the first clients."""
+        return MlpStack(self._layout, self._layout.first(self.parameters, self._clients, kept), kept)
+
     def prepare(self, positions: Tensor) -> Tensor:
         """Move every client's positions to its rows of the stacked table."""
+        _, clients, rows, inputs = positions.shape
+        self._bags = torch.arange(0, clients * rows * inputs, inputs, device=positions.device)
         return positions.add_(self._first)
 
     def backward(self, batch: Batch) -> None:
         """Write the gradients, layer by layer from the last."""
         clients, rows, inputs = batch.positions.shape
-        positions = batch.positions.view(-1, inputs)
-        values = torch.nn.functional.embedding_bag(positions, self._table, mode="sum").view(clients, rows, -1)
+        positions = batch.positions.view(-1)
+        # What `torch.nn.functional.embedding_bag` calls for sums, without its checks at every step.
+        values = torch.embedding_bag(self._table, positions, self._bags, False, 0)[0].view(clients, rows, -1)
         if batch.numeric.shape[2]:
             values.baddbmm_(batch.numeric, self._weights)
         hidden = []
@@ -216,9 +263,9 @@ class MlpStack:
             torch.bmm(before.transpose(1, 2), error, out=gradient)
             torch.sum(error, 1, keepdim=True, out=bias_gradient)
             # Zero where the rectifier was: `before` is its output.
-            error = torch.ops.aten.threshold_backward(torch.bmm(error, transposed), before, 0)
+            error = torch.ops.aten.threshold_backward.default(torch.bmm(error, transposed), before, 0)
         if batch.numeric.shape[2]:
             torch.bmm(batch.numeric.transpose(1, 2), error, out=self._weights_gradient)
         # A row's error goes to every table row that was summed for it.
         spread = error.reshape(-1, 1, self._width).expand(-1, inputs, -1).reshape(-1, self._width)
-        self._table_gradient.zero_().scatter_add_(0, positions.view(-1, 1).expand(-1, self._width), spread)
+        self._table_gradient.zero_().scatter_add_(0, positions.unsqueeze(1).expand(-1, self._width), spread)

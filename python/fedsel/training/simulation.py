@@ -21,10 +21,13 @@ from fedsel.training.evaluation import Evaluator
 from fedsel.training.extra import torch_threads
 from fedsel.training.fairness import METRIC_NAMES, Metrics
 from fedsel.training.local import LocalSettings, LocalTrainer
+from fedsel.training.memory import MEBIBYTE
 from fedsel.training.models import StackedModel
 from fedsel.training.splitting import Split, stream_seed
 
 Progress = Callable[[int, int], object]
+
+MEMORY_MB = 256
 
 MEMBERS, ALL_CLIENTS = "members", "all clients"
 VALIDATION, TEST = "validation", "test"
@@ -122,18 +125,19 @@ class Simulation:
     model : StackedModel
         The model.
     memory_mb : int
-        Mebibytes that clients in training may take together, besides the rows and what the aggregator keeps: fewer
-        train side by side if need be, one at least.
+        Most mebibytes that a round may take at any time (stacked models, optimisers, activations, batches, evaluation),
+        besides the rows, the global model and what the aggregator keeps between rounds: fewer clients train side by
+        side, and fewer rows are looked at together, if need be.
     threads : int
         Threads of torch. One is best for small models: two can be many times slower.
 
     Raises
     ------
     TrainingError
-        If a number is not positive.
+        If a number is not positive, or the memory does not suffice for predicting a single row.
     """
 
-    def __init__(self, split: Split, model: StackedModel, *, memory_mb: int = 16, threads: int = 1) -> None:
+    def __init__(self, split: Split, model: StackedModel, *, memory_mb: int = MEMORY_MB, threads: int = 1) -> None:
         for name, value in (("memory_mb", memory_mb), ("threads", threads)):
             if value < 1:
                 raise TrainingError(f"{name} must be at least 1, got {value}")
@@ -141,10 +145,11 @@ class Simulation:
         train, validation, test = (
             Rows(data, dtype=model.dtype, device=model.device) for data in (split.train, split.validation, split.test)
         )
-        self._trainer = LocalTrainer(model, train, memory=memory_mb * 2**20)
-        self._training = Evaluator(split.train, model, train)
-        self._validation = Evaluator(split.validation, model, validation)
-        self._test = Evaluator(split.test, model, test)
+        memory = memory_mb * MEBIBYTE
+        self._trainer = LocalTrainer(model, train, memory=memory)
+        self._training = Evaluator(split.train, model, train, memory=memory)
+        self._validation = Evaluator(split.validation, model, validation, memory=memory)
+        self._test = Evaluator(split.test, model, test, memory=memory)
 
     def run(
         self,
@@ -180,8 +185,8 @@ class Simulation:
         Raises
         ------
         TrainingError
-            If a member is unknown or has no training rows, more clients shall take part than there are, or the
-            checkpoint is damaged or of another run.
+            If a member is unknown or has no training rows, more clients shall take part than there are, the memory
+            does not suffice for one of them, or the checkpoint is damaged or of another run.
         DivergedError
             If an update is not finite; the message names the client.
         """
@@ -260,7 +265,7 @@ class _Run:
             before,
             slots,
             counts=lambda: world._training.evaluate(before, clients).counts,
-            gradients=lambda: world._trainer.gradients(before, clients),
+            gradients=lambda: world._trainer.gradients(before, clients, seed=self._settings.seed, round_=self.number),
         )
         shares = torch.from_numpy(aggregator.shares(round_)).to(before.device)
         mean = torch.zeros_like(before, dtype=torch.float64)
@@ -272,6 +277,9 @@ class _Run:
             aggregator.receive(round_, update)
             mean += shares[update.slots] @ update.delta.double()
         self._parameters = aggregator.step(round_, mean)
+        trained = world.model.layout.trained.size
+        if trained < len(before):  # buffers are averaged, whatever the aggregator makes of parameters
+            self._parameters = torch.cat([self._parameters[:trained], (before + mean).to(before.dtype)[trained:]])
         if not bool(torch.isfinite(self._parameters).all()):
             raise DivergedError(f"round {self.number}: the global model is not finite; lower the learning rates")
         if self.number % self._settings.evaluate_every == 0 or self.number == self._settings.rounds:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
-from typing import Protocol
+from typing import Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -19,8 +21,11 @@ from fedsel.privacy.plan import NoisePlan
 from fedsel.readers import read_batches
 from fedsel.tables import Workload, count
 from fedsel.training.data import ClientData, FederatedData, raw_numbers
-from fedsel.training.splitting import stream_seed, thin
+from fedsel.training.splitting import set_apart, stream_seed, thin
 from fedsel.training.task import Task
+
+Part = Literal["all", "tuning", "results"]
+"""Which of the clients' rows."""
 
 
 class Source(Protocol):
@@ -36,6 +41,8 @@ class Source(Protocol):
         All clients.
     total : int
         Rows of all clients together.
+    fingerprint : str
+        Differs where rows or releases would.
     """
 
     task: Task
@@ -43,8 +50,15 @@ class Source(Protocol):
     clients: tuple[str, ...]
     total: int
 
-    def rows(self, most: int | None, *, seed: int) -> FederatedData:
-        """Return rows of all clients, the same share of each client's, at most about this many in all."""
+    @property
+    def fingerprint(self) -> str:
+        """Compute it."""
+
+    def rows(self, most: int | None, *, seed: int, part: Part = "all") -> FederatedData:
+        """Return rows of all clients, the same share of each client's, at most about this many in all.
+
+        No row of part "tuning" is one of part "results", whatever the seeds.
+        """
 
     def pool(self, plan: NoisePlan, *, seed: int) -> Pool:
         """Return releases of all clients' tables, counted from all their rows, with seeded noise."""
@@ -70,15 +84,25 @@ class ExampleSource:
             f"made rows of the example {name}: they look like its {self.total:,} records, and none is one"
         )
 
-    def rows(self, most: int | None, *, seed: int) -> FederatedData:
-        """Draw rows; see `fedsel.datasets.tree`."""
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 of the exact tables, as hexadecimal digits."""
+        digest = hashlib.sha256(self._example.schema.fingerprint.encode())
+        for client in self.clients:
+            digest.update(client.encode())
+            digest.update(np.ascontiguousarray(self._example.marginals(client).counts).tobytes())
+        return digest.hexdigest()
+
+    def rows(self, most: int | None, *, seed: int, part: Part = "all") -> FederatedData:
+        """Draw rows; see `fedsel.datasets.tree`. They are new ones for every seed and part."""
         from fedsel.datasets.tree import fit_tree
 
         share = _share(most, self.total)
+        names = ("rows",) if part == "all" else ("rows", part)
 
         def drawn(client: str) -> ClientData:
             number = max(1, round(self._example.records(client) * share))
-            columns = fit_tree(self._example.marginals(client)).sample(number, seed=stream_seed(seed, "rows", client))
+            columns = fit_tree(self._example.marginals(client)).sample(number, seed=stream_seed(seed, *names, client))
             types = map(code_dtype, self._example.schema.domain)
             small = tuple(column.astype(kind) for column, kind in zip(columns, types, strict=True))
             return ClientData.of_codes(client, self.task, Codes(small, number, 0, (0,) * len(small)))
@@ -90,7 +114,7 @@ class ExampleSource:
         return self._example.pool(plan, seed=seed)
 
 
-Part = tuple[str, Codes, npt.NDArray[np.float64]]
+Piece = tuple[str, Codes, npt.NDArray[np.float64]]
 """A client's name, a batch of its rows encoded, and their raw numbers, (rows, numeric inputs)."""
 
 
@@ -101,13 +125,13 @@ class FileSource:
     ----------
     task : Task
         What the rows mean.
-    parts : iterable of Part
+    parts : iterable of Piece
         Batches of all clients' rows.
     description : str
         Whose rows these are.
     """
 
-    def __init__(self, task: Task, parts: Iterable[Part], *, description: str) -> None:
+    def __init__(self, task: Task, parts: Iterable[Piece], *, description: str) -> None:
         batches: dict[str, list[tuple[Codes, npt.NDArray[np.float64]]]] = {}
         for client, codes, numbers in parts:
             batches.setdefault(client, []).append((codes, numbers))
@@ -126,7 +150,7 @@ class FileSource:
     ) -> FileSource:
         """Read files whose column names the client; raises as `fedsel.encode_clients.encode_clients` does."""
 
-        def parts() -> Iterator[Part]:
+        def parts() -> Iterator[Piece]:
             for path in paths:
                 if task.numeric:
                     names = _columns(task)
@@ -143,7 +167,7 @@ class FileSource:
     def of_files(cls, task: Task, files: Mapping[str, Path], *, delimiter: str | None = None) -> FileSource:
         """Read a file per client, by client name; raises as `fedsel.encode.encode_file` does."""
 
-        def parts() -> Iterator[Part]:
+        def parts() -> Iterator[Piece]:
             names = _columns(task)
             for client, path in files.items():
                 first_row = 1
@@ -161,9 +185,24 @@ class FileSource:
 
         return cls(task, parts(), description=f"rows of {len(files)} files")
 
-    def rows(self, most: int | None, *, seed: int) -> FederatedData:
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 of all rows, as hexadecimal digits."""
+        digest = hashlib.sha256(self._data.fingerprint.encode())
+        for codes in self._codes.values():  # releases count all variables, also those that are no inputs
+            for column in codes.columns:
+                digest.update(np.ascontiguousarray(column).tobytes())
+        return digest.hexdigest()
+
+    @cached_property
+    def _parts(self) -> dict[Part, FederatedData]:
+        tuning, results = set_apart(self._data)
+        return {"all": self._data, "tuning": tuning, "results": results}
+
+    def rows(self, most: int | None, *, seed: int, part: Part = "all") -> FederatedData:
         """Draw a share of every client's rows."""
-        return self._data if most is None else thin(self._data, most, seed=seed)
+        data = self._parts[part]
+        return data if most is None else thin(data, most, seed=seed)
 
     def pool(self, plan: NoisePlan, *, seed: int) -> Pool:
         """Count all rows, and add noise."""

@@ -12,6 +12,7 @@ from fedsel.training.data import ClientData, FederatedData
 
 TEST_SHARE = 0.25
 VALIDATION_SHARE = 0.15
+TUNING_SHARE = 0.2
 
 
 def stream_seed(seed: int, *parts: object) -> int:
@@ -59,6 +60,30 @@ def thin(data: FederatedData, rows: int, *, seed: int) -> FederatedData:
         return client.take(np.sort(kept))
 
     return FederatedData(map(thinned, data.clients))
+
+
+def set_apart(data: FederatedData) -> tuple[FederatedData, FederatedData]:
+    """Divide every client's rows into those that settings are tuned on, and the others, which results come from.
+
+    The division is the same for every seed, so that no repetition trains or tests on a row that tuning has seen.
+
+    Parameters
+    ----------
+    data : FederatedData
+        All rows.
+
+    Returns
+    -------
+    tuple of FederatedData
+        A random fifth (`TUNING_SHARE`) of each client's rows, rounded down, and the rest.
+    """
+    parts: tuple[list[ClientData], list[ClientData]] = ([], [])
+    for client in data.clients:
+        order = np.random.default_rng(stream_seed(0, "tuning rows", client.name)).permutation(client.rows)
+        held = int(client.rows * TUNING_SHARE)
+        parts[0].append(client.take(np.sort(order[:held])))
+        parts[1].append(client.take(np.sort(order[held:])))
+    return FederatedData(parts[0]), FederatedData(parts[1])
 
 
 @dataclass(frozen=True, eq=False)

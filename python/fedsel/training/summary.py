@@ -16,6 +16,7 @@ Pair = tuple[str, str]
 SHOWN = {
     "balanced_accuracy": "balanced accuracy",
     "accuracy": "accuracy",
+    "loss": "log loss",
     "f1": "F1",
     "eod": "|EOD|",
     "spd": "|SPD|",
@@ -24,7 +25,7 @@ SHOWN = {
 """Metrics of the tables; the differences by their size, since signs of single runs would cancel."""
 
 HIGHER_IS_BETTER = {"balanced_accuracy", "accuracy", "f1"}
-TESTED = ("balanced_accuracy", "accuracy", "eod")
+TESTED = ("balanced_accuracy", "accuracy", "loss", "eod")
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,7 @@ class Test:
     difference : Estimate
         Mean of the paired differences.
     adjusted : float or None
-        p-value, adjusted for all tests of a population and metric by Holm's method.
+        p-value, adjusted by Holm's method for all tests of a population: every metric and every other choice.
     """
 
     choice: str
@@ -96,19 +97,19 @@ def paired_tests(comparison: Comparison, *, metrics: Sequence[str] = TESTED) -> 
         pairs = [pair for other, pair in groups if other == population and pair != REFERENCE]
         if (population, REFERENCE) not in groups:
             continue
+        found: list[tuple[Pair, str, Estimate]] = []
         for metric in metrics:
             reference = _by_seed(_rows(comparison, population, REFERENCE), metric, absolute=True)
-            found = []
             for pair in pairs:
                 other = _by_seed(_rows(comparison, population, pair), metric, absolute=True)
                 differences = [reference[seed] - other[seed] for seed in reference if seed in other]
-                found.append(corrected_mean(differences, test_share=split_ratio()))
-            tested = [i for i, estimate in enumerate(found) if estimate.p_value is not None]
-            adjusted = dict(zip(tested, holm([found[i].p_value or 0.0 for i in tested]), strict=True))
-            tests += [
-                Test(*pair, population, metric, estimate, adjusted.get(i))
-                for i, (pair, estimate) in enumerate(zip(pairs, found, strict=True))
-            ]
+                found.append((pair, metric, corrected_mean(differences, test_share=split_ratio())))
+        tested = [estimate.p_value for _, _, estimate in found if estimate.p_value is not None]
+        adjusted = iter(holm(tested))
+        tests += [
+            Test(*pair, population, metric, estimate, None if estimate.p_value is None else next(adjusted))
+            for pair, metric, estimate in found
+        ]
     return tests
 
 

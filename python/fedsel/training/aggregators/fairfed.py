@@ -15,6 +15,7 @@ from fedsel.errors import TrainingError
 from fedsel.training.aggregators.fedavg import FedAvg, Shares, normalised
 from fedsel.training.aggregators.round import Round, Setup
 from fedsel.training.aggregators.secure_sum import PlainSum, SecureSum
+from fedsel.training.aggregators.tunable import Tunable
 from fedsel.training.fairness import Counts
 from fedsel.training.fairness_terms import FairnessMetric, base_counts, global_terms, local_difference
 
@@ -52,6 +53,7 @@ class FairFed(FedAvg):
     """
 
     name: ClassVar[str] = "fairfed"
+    tunable: ClassVar[Tunable | None] = Tunable("beta", 1.0, 3, fairness=True)
 
     beta: float = 1.0
     metric: FairnessMetric = "eod"
@@ -115,7 +117,7 @@ class FairFed(FedAvg):
 
     def restore(self, state: dict[str, Tensor]) -> None:
         """Go on from stored weights."""
-        self._weights = state["weights"].numpy().copy()
+        self._weights = state["weights"].cpu().numpy().copy()
         self._by_accuracy, self._gaps_seen = state["gaps"].tolist()
 
     def notes(self) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from torch import Tensor
 from fedsel.errors import TrainingError
 from fedsel.training.aggregators.fedavg import FedAvg
 from fedsel.training.aggregators.round import Round, Setup
+from fedsel.training.aggregators.tunable import Tunable
 from fedsel.training.optimisers import Optimiser
 
 
@@ -41,6 +42,7 @@ class FedAdam(FedAvg):
 
     name: ClassVar[str] = "fedadam"
     optimisers: ClassVar[tuple[Optimiser, ...]] = ("sgd",)
+    tunable: ClassVar[Tunable | None] = Tunable("server_rate", 0.01, 3)
 
     server_rate: float = 0.01
     beta1: float = 0.9

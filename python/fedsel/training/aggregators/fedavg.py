@@ -11,6 +11,7 @@ from torch import Tensor
 
 from fedsel.errors import TrainingError
 from fedsel.training.aggregators.round import Round, Setup
+from fedsel.training.aggregators.tunable import Tunable
 from fedsel.training.local import LocalRule, Update
 from fedsel.training.optimisers import Optimiser
 
@@ -36,6 +37,8 @@ class FedAvg:
     name: ClassVar[str] = "fedavg"
     optimisers: ClassVar[tuple[Optimiser, ...]] = ("adam", "sgd")
     """Local optimisers that the method allows, its default first."""
+    tunable: ClassVar[Tunable | None] = None
+    """The constant that a comparison searches besides the learning rate."""
 
     weighting: Weighting = "records"
 

@@ -9,6 +9,7 @@ from typing import ClassVar
 from fedsel.errors import TrainingError
 from fedsel.training.aggregators.fedavg import FedAvg
 from fedsel.training.aggregators.round import Round
+from fedsel.training.aggregators.tunable import Tunable
 from fedsel.training.local import LocalRule
 
 
@@ -30,6 +31,7 @@ class FedProx(FedAvg):
     """
 
     name: ClassVar[str] = "fedprox"
+    tunable: ClassVar[Tunable | None] = Tunable("mu", 0.01, 10)
 
     mu: float = 0.01
 

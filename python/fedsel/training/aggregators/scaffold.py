@@ -64,7 +64,9 @@ class Scaffold(FedAvg):
     def rule(self, round_: Round) -> LocalRule:
         """Add c - c_i to the gradient."""
         self._change = torch.zeros_like(self._variate)
-        return LocalRule(correction=self._variate - self._variates[list(round_.clients)])
+        return LocalRule(
+            correction=lambda slots: self._variate - self._variates[[round_.clients[slot] for slot in slots]]
+        )
 
     def receive(self, round_: Round, update: Update) -> None:
         """Option II: renew the variates; `delta` is y_i - x."""
