@@ -17,6 +17,7 @@ from fedsel.subgroups.federated.ranking import Direction
 from fedsel.subgroups.result import p_text
 
 if TYPE_CHECKING:
+    from fedsel.subgroups.federated.coverage import Coverage
     from fedsel.subgroups.federated.protocol import SubgroupProtocol
     from fedsel.subgroups.federated.result import FederatedSubgroups
 
@@ -142,6 +143,14 @@ def _tables(protocol: SubgroupProtocol, sets: tuple[tuple[int, ...], ...]) -> st
     return ", ".join(" x ".join(names[position] for position in members) for members in sets)
 
 
+def _coverage(coverage: Coverage) -> str:
+    by_budget = "" if coverage.by_budget is None else f" ({coverage.by_budget:.1%} with records weighted by epsilon)"
+    return (
+        f"a subgroup covers {coverage.records:.1%} of the records{by_budget} and stands out in {coverage.clients:.0%} "
+        "of the clients, on average"
+    )
+
+
 def _to_text(result: FederatedSubgroups) -> str:
     confirmed = any(subgroup.confirmed is not None for subgroup in result.subgroups)
     fresh_headers = ("confirmed", "adjusted p") if confirmed else ()
@@ -170,6 +179,7 @@ def _to_text(result: FederatedSubgroups) -> str:
         ("base", f"{result.base:.4f} are {result.target} = {result.positive}, {error}"),
         ("rounds", f"{result.rounds} of {result.planned}"),
         ("quality", f"{result.estimand}, shrunk as its noise asks for"),
+        *([("coverage", _coverage(result.coverage))] if result.coverage is not None else []),
         ("privacy", result.private.sentence),
         *[("note", note) for note in result.notes],
     ]

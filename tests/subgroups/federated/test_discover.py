@@ -225,6 +225,26 @@ def test_depth_and_k_do_what_they_say() -> None:
         next_questions(protocol, rounds)
 
 
+def test_coverage_is_that_of_records_clients_and_budgets() -> None:
+    """Exact counts by a client of a large and one of a small budget, whom the best description covers unequally."""
+    schema = small_schema((2, 2))
+    parts = []
+    for covered, rows in ((300, 1000), (900, 1000), (0, 500)):
+        x = (np.arange(rows) < covered).astype(np.uint8)
+        codes = (x, (np.arange(rows) % 2).astype(np.uint8), (x & (np.arange(rows) % 4 != 0)).astype(np.uint8))
+        parts.append(Codes(codes, rows, 0, (0, 0, 0)))
+    protocol = SubgroupProtocol.make(schema, pairs=0)
+    found = discover(protocol, run_rounds(protocol, parts, [protocol.plan(e) for e in (8.0, 2.0, 2.0)]), k=1, depth=1)
+    assert found.subgroups[0].description == "x0 = 1"
+    assert found.coverage is not None
+    assert found.coverage.records == pytest.approx(1200 / 2500, abs=0.03)
+    assert found.coverage.by_budget == pytest.approx((8 * 300 + 2 * 900) / (8000 + 2000 + 1000), abs=0.03)
+    assert found.coverage.clients == pytest.approx(2 / 3)
+    exact = discover(protocol, run_rounds(protocol, parts, [protocol.plan(np.inf)] * 3), k=1, depth=1)
+    assert exact.coverage is not None
+    assert exact.coverage.by_budget is None
+
+
 def test_names_of_any_length_and_script_pass_through() -> None:
     long = "Ü" * 3000 + " 中文 \u202e<b>&"
     schema = Schema(

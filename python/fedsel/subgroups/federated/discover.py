@@ -13,6 +13,7 @@ from fedsel.schema import Schema
 from fedsel.subgroups.conditions import Condition
 from fedsel.subgroups.federated.belief import Belief, believe
 from fedsel.subgroups.federated.confirming import confirm
+from fedsel.subgroups.federated.coverage import coverage
 from fedsel.subgroups.federated.evidence import Evidence, read_round
 from fedsel.subgroups.federated.protocol import SubgroupProtocol
 from fedsel.subgroups.federated.ranking import Direction, Scored, rank, score
@@ -104,6 +105,7 @@ def discover(
         for scored, confirmed in zip(found, confirm(belief, fresh, found, base, level), strict=True)
     )
     first = rounds[0]
+    epsilons = tuple(first.plans[index].epsilon for index in first.plan_index)
     assert protocol.schema.target is not None
     return FederatedSubgroups(
         subgroups=subgroups,
@@ -111,7 +113,7 @@ def discover(
         target=protocol.schema.target,
         positive=protocol.schema.labels(protocol.schema.target)[protocol.positive],
         clients=first.clients,
-        epsilons=tuple(first.plans[index].epsilon for index in first.plan_index),
+        epsilons=epsilons,
         records=belief.records,
         records_error=float(np.sqrt(belief.sizes.totals_variance.sum())),
         base=p0,
@@ -123,6 +125,7 @@ def discover(
             seeded=[any(_seeded(pool, name) for pool in rounds) for name in first.clients],
             rounds=protocol.rounds,
         ),
+        coverage=coverage(belief, found, epsilons),
         notes=notes,
     )
 

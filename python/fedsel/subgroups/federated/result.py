@@ -9,6 +9,7 @@ from typing import Any
 
 from fedsel.privacy.statement import PrivacyStatement, json_number
 from fedsel.subgroups.conditions import Condition, describe
+from fedsel.subgroups.federated.coverage import Coverage
 
 
 @dataclass(frozen=True)
@@ -125,6 +126,8 @@ class FederatedSubgroups:
         Rounds released, and rounds of the protocol.
     private : PrivacyStatement
         What the releases promise.
+    coverage : Coverage or None
+        Whom the subgroups speak of.
     notes : tuple of str
         What a reader should know.
     """
@@ -142,6 +145,7 @@ class FederatedSubgroups:
     rounds: int
     planned: int
     private: PrivacyStatement
+    coverage: Coverage | None = None
     notes: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
@@ -161,6 +165,7 @@ class FederatedSubgroups:
                 for client, epsilon in zip(self.clients, self.epsilons, strict=True)
             ],
             "privacy": self.private.to_dict(),
+            "coverage": None if self.coverage is None else asdict(self.coverage),
             "notes": list(self.notes),
             "subgroups": [subgroup.to_dict() for subgroup in self.subgroups],
         }
