@@ -15,6 +15,7 @@ from fedsel import _core
 from fedsel.atomic_file import AtomicFile
 from fedsel.errors import SubgroupError
 from fedsel.report.page import environment
+from fedsel.subgroups.result import p_text
 
 _WIDTH = 100.0  # of a forest plot, in per cent
 _MOST_LINES = 60
@@ -62,6 +63,7 @@ def render(result: Mapping[str, Any], *, command: str | None = None) -> str:
             forests=forests,
             base=round(_WIDTH * float(result["base"]), 2),
             confirmed=any(subgroup["confirmed"] is not None for subgroup in result["subgroups"]),
+            p_text=p_text,
             command=command,
             versions=versions,
         )
