@@ -13,7 +13,7 @@ import pytest
 
 from fedsel import FederationLoss, _core, select
 from fedsel.datasets.example import load_example
-from fedsel.experiments.fidelity import exact_pool
+from fedsel.experiments.population import Population
 from fedsel.privacy.calibration import plan_noise
 from fedsel.selection import denoise
 from fedsel.selection.constraints import Ruleset
@@ -25,7 +25,7 @@ def made_pool(clients):
     mixture = rng.dirichlet(np.full(46, 0.1), clients)
     means = mixture @ example.counts * rng.uniform(0.02, 0.2, (clients, 1))
     counts = rng.poisson(means).astype(np.int64)
-    return exact_pool(example.schema, example.workload, [f"c{i}" for i in range(clients)], counts)
+    return Population(example.schema, example.workload, tuple(f"c{i}" for i in range(clients)), counts).pool()
 
 
 @pytest.mark.benchmark(group="expansion search")
@@ -42,7 +42,7 @@ def exact_made_pool(clients):
     example, rng = load_example(), np.random.default_rng(0)
     pairs = rng.integers(0, 46, (clients, 2))
     counts = example.counts[pairs[:, 0]].astype(np.int64) + example.counts[pairs[:, 1]]
-    return exact_pool(example.schema, example.workload, [f"c{i}" for i in range(clients)], counts)
+    return Population(example.schema, example.workload, tuple(f"c{i}" for i in range(clients)), counts).pool()
 
 
 @pytest.mark.benchmark(group="100,000 annealing steps")
