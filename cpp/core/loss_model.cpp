@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <limits>
+#include <numbers>
 #include <numeric>
 #include <stdexcept>
 #include <string>
@@ -199,6 +200,33 @@ double Evaluator::exchange_screen(const std::int32_t* from, std::size_t out, std
   const auto origin = static_cast<float>(std::log2(std::max(from[0], 1)));
   return kernels_->exchange_screen(segments.data(), segments.size(), model_->segment_weights_.data(),
                                    model_->total_weight_, from, model_->row(out), model_->row(in), to, ahead, origin);
+}
+
+void Evaluator::expand_at(const std::int32_t* sums, double loss) {
+  logs_.resize(model_->stride());
+  halves_.resize(model_->stride());
+  kernels_->expansion(model_->cells(), sums, logs_.data(), halves_.data());
+  expanded_total_ = sums[0];
+  expanded_loss_ = loss;
+}
+
+double Evaluator::exchange_bound(std::size_t out, std::size_t in, std::pair<std::size_t, std::size_t> next) {
+  const std::int32_t *minus = model_->row(out), *plus = model_->row(in);
+  const std::int32_t* ahead[] = {model_->row(next.first), model_->row(next.second)};
+  const double before = expanded_total_, change = static_cast<double>(plus[0]) - minus[0], after = before + change;
+  if (!(before >= 1.0 && after >= 1.0)) return -std::numeric_limits<double>::infinity();
+  const auto& segments = model_->layout().segments();
+  double sums[4];
+  kernels_->exchange_change(segments.data(), segments.size(), model_->segment_weights_.data(), minus, plus,
+                            logs_.data(), halves_.data(), ahead, sums);
+  // Inputs are rounded at most twice, products twice, and at most sixteen terms are added in single precision: each
+  // term is off by at most 22 * 2^-24 of itself. 1e-9 bits are more than what double precision loses in the rest.
+  constexpr double kRounding = 32.0 * 0x1p-24, kInverse = 1.0 / std::numbers::ln2;
+  const double weight = model_->total_weight_;
+  const double gain = weight * std::log2(after / before) +
+                      (sums[0] - change * expanded_loss_ + kInverse * (sums[1] - weight * change)) / after;
+  const double error = (kInverse * sums[2] * (1.0 + kRounding) + kInverse * kRounding * sums[3]) / after;
+  return expanded_loss_ + gain - error - 1e-9;
 }
 
 void Evaluator::lane_losses(const std::int32_t* base, const std::int32_t* lanes, double* losses) {

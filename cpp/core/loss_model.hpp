@@ -104,6 +104,12 @@ class Evaluator {
   // that cannot be told.
   double exchange_screen(const std::int32_t* from, std::size_t out, std::size_t in, std::int32_t* to,
                          std::pair<std::size_t, std::size_t> next);
+  // Consistent models only: takes up a federation's sums and loss for `exchange_bound`, for about the time of an exact
+  // evaluation.
+  void expand_at(const std::int32_t* sums, double loss);
+  // No more than the loss of those sums after an exchange, and less by terms of third order in the change: close where
+  // a federation has many members. Minus infinity where nothing can be told.
+  double exchange_bound(std::size_t out, std::size_t in, std::pair<std::size_t, std::size_t> next);
 
  private:
   double loss_of_segments(std::int32_t total, int exponent) const;
@@ -112,6 +118,9 @@ class Evaluator {
   AlignedVector<std::int32_t> scratch_;
   AlignedVector<double> work_, information_;
   std::vector<float> float_weights_;
+  AlignedVector<float> logs_, halves_;  // of expand_at, whose total and loss follow
+  std::int32_t expanded_total_ = 0;
+  double expanded_loss_ = 0.0;
   std::vector<double> segment_sums_;
   Layout separate_;                       // consistent models only: where the kernel of single tables wants them
   AlignedVector<std::int32_t> unpacked_;  // and the row it reads

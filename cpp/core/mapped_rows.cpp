@@ -59,10 +59,10 @@ void on_bus_error(int signal, siginfo_t* info, void* context) {
   } else if ((before.sa_flags & SA_SIGINFO) == 0 && before.sa_handler != SIG_DFL && before.sa_handler != SIG_IGN) {
     before.sa_handler(signal);
   } else {
-    // What was read is read again after this returns, now without a handler.
     struct sigaction nothing{};
     nothing.sa_handler = SIG_DFL;
     sigaction(SIGBUS, &nothing, nullptr);
+    raise(signal);
   }
 }
 

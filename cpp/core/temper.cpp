@@ -38,6 +38,7 @@ AnnealingResult temper(const Problem& problem, const TemperingOptions& options, 
   run_rounds(
       std::vector<std::size_t>(replicas, options.rounds), options.walk.threads,
       [&](std::size_t level, std::size_t) {
+        if (control.stopped()) return false;
         walks[at[level]]->run(ladder[level], length, control);
         return !control.stopped();
       },

@@ -22,6 +22,7 @@ class Walk {
         fixed_(static_cast<std::uint32_t>(problem.fixed().size())),
         choices_(static_cast<std::uint32_t>(problem.choices())),
         screens_(options.screen && problem.model().consistent()),
+        expands_(choices_ >= kExpanded),
         error_(problem.model().screening_error()),
         trial_(problem.model().stride(), 0),
         board_(options.keep) {
@@ -75,13 +76,14 @@ class Walk {
     const std::pair<std::size_t, std::size_t> next{federation_.members()[next_position_], outsiders_[next_slot_]};
     double proposed, chance = -1.0;  // the number that decides whether a worse federation is taken, once drawn
     if (screening()) {
-      const double least = evaluator_.exchange_screen(federation_.sums(), out, in, trial_.data(), next) - error_;
+      const double least = least_loss(out, in, next);
       if (least > loss_) {
         chance = random_.uniform();
         if (chance > std::exp((loss_ - least) / temperature) * kMargin) return;
       }
       ++passed_;
-      proposed = evaluator_.loss(trial_.data());
+      proposed = expands_ ? evaluator_.exchange_loss(federation_.sums(), out, in, trial_.data(), next)
+                          : evaluator_.loss(trial_.data());
     } else {
       proposed = evaluator_.exchange_loss(federation_.sums(), out, in, trial_.data(), next);
     }
@@ -93,17 +95,32 @@ class Walk {
     federation_.swap(position, in, trial_);
     outsiders_[slot] = out;
     loss_ = proposed;
+    expanded_ = false;
     board_.add(loss_, federation_.members());
     if (loss_ < chain_.best.loss) chain_.best = {loss_, federation_.members()};
   }
 
+  // No more than the loss of a proposal: by all of it in single precision, `trial_` then holding the new sums, or by an
+  // expansion, which is the closer the less a swap changes.
+  double least_loss(std::uint32_t out, std::uint32_t in, std::pair<std::size_t, std::size_t> next) {
+    if (!expands_) return evaluator_.exchange_screen(federation_.sums(), out, in, trial_.data(), next) - error_;
+    if (!expanded_) {
+      evaluator_.expand_at(federation_.sums(), loss_);
+      expanded_ = true;
+    }
+    return evaluator_.exchange_bound(out, in, next);
+  }
+
   // Screening: a proposal is first evaluated in single precision. If even the least loss that leaves open would be
   // refused, so would the exact one, with the same random number: the walk goes where it would have gone, for less.
-  // Only where most proposals pass does that not pay; then it rests for a while.
+  // Only where most proposals pass does that not pay; then it rests for a while. In federations of many members, the
+  // next try is with the other bound: which of the two refuses more depends on the pool and on the temperature.
   bool screening() const { return screens_ && window_ < kScreened; }
 
   void count_step() {
-    if (!screens_ || ++window_ < (2 * passed_ > kScreened ? kScreened + kUnscreened : kScreened)) return;
+    const bool rests = 2 * passed_ > kScreened;
+    if (!screens_ || ++window_ < (rests ? kScreened + kUnscreened : kScreened)) return;
+    if (rests && choices_ >= kExpanded) expands_ = !expands_;
     window_ = passed_ = 0;
   }
 
@@ -113,6 +130,7 @@ class Walk {
   }
 
   static constexpr std::size_t kScreened = 64, kUnscreened = 256;  // steps of a window
+  static constexpr std::size_t kExpanded = 48;                     // members to choose from which on expansions pay
   static constexpr double kMargin = 1.0 + 0x1p-50;                 // more than the exponential is off by
   static constexpr std::uint64_t kCheckEvery = 16;                 // evaluations between two looks at the clock
 
@@ -123,6 +141,8 @@ class Walk {
   Balance balance_;
   const std::uint32_t fixed_, choices_;
   const bool screens_;
+  bool expands_;           // which bound proposals are screened by
+  bool expanded_ = false;  // whether the evaluator holds the current sums
   const double error_;
   std::size_t window_ = 0, passed_ = 0;  // steps in this window, and how many of those screened passed
   AlignedVector<std::int32_t> trial_;
