@@ -4,6 +4,7 @@ namespace py = pybind11;
 
 void register_count(py::module_& m);
 void register_loss(py::module_& m);
+void register_rows(py::module_& m);
 void register_search(py::module_& m);
 void register_subgroups(py::module_& m);
 
@@ -12,6 +13,7 @@ PYBIND11_MODULE(_core, m) {
   m.attr("__version__") = FEDSEL_VERSION;
   register_count(m);
   register_loss(m);
+  register_rows(m);
   register_search(m);
   register_subgroups(m);
 }

@@ -8,31 +8,24 @@
 
 #include "federation.hpp"
 #include "parallel.hpp"
+#include "table_specs.hpp"
 
 namespace py = pybind11;
 using namespace fedsel;
 
 namespace {
 
-constexpr std::size_t kMaxCells = std::size_t{1} << 40;
-
 using Counts = py::array_t<std::int32_t, py::array::c_style>;
 using MemberArray = py::array_t<std::uint32_t, py::array::c_style>;
 
-std::shared_ptr<LossModel> make_model(const Counts& counts, const std::vector<std::array<std::uint32_t, 5>>& tables,
+std::shared_ptr<LossModel> make_model(const Counts& counts, const fedsel_bindings::TableTuples& tables,
                                       const Components& weights, const std::string& level) {
-  std::vector<TableSpec> specs;
-  std::size_t cells = 0;
-  for (const auto& [rows, columns, component, row_variable, column_variable] : tables) {
-    specs.push_back({rows, columns, component, row_variable, column_variable});
-    cells += static_cast<std::size_t>(rows) * columns;
-    if (cells > kMaxCells) throw std::invalid_argument("tables must hold at most 2^40 cells together");
-  }
-  if (counts.ndim() != 2 || static_cast<std::size_t>(counts.shape(1)) != cells)
-    throw std::invalid_argument("counts must have shape (clients, " + std::to_string(cells) + ")");
+  auto specs = fedsel_bindings::specs_of(tables);
+  if (counts.ndim() != 2 || static_cast<std::size_t>(counts.shape(1)) != specs.cells)
+    throw std::invalid_argument("counts must have shape (clients, " + std::to_string(specs.cells) + ")");
   const Level chosen = level_from(level);
   py::gil_scoped_release release;
-  return std::make_shared<LossModel>(counts.data(), static_cast<std::size_t>(counts.shape(0)), std::move(specs),
+  return std::make_shared<LossModel>(counts.data(), static_cast<std::size_t>(counts.shape(0)), std::move(specs.tables),
                                      weights, chosen);
 }
 
@@ -45,7 +38,9 @@ py::array_t<double> copy(const double* data, std::size_t size) {
 py::array_t<double> information(const LossModel& model, const Members& members) {
   Evaluator evaluator(model);
   const Federation federation(model, members);
-  return copy(evaluator.information(federation.sums()), model.tables().size());
+  const double* values = evaluator.information(federation.sums());
+  model.check_rows();
+  return copy(values, model.tables().size());
 }
 
 py::array_t<double> components(const LossModel& model, const MemberArray& federations, std::size_t threads) {
@@ -64,6 +59,7 @@ py::array_t<double> components(const LossModel& model, const MemberArray& federa
       std::copy(c.begin(), c.end(), to + i * kComponents);
     }
   });
+  model.check_rows();
   return out;
 }
 
@@ -107,8 +103,10 @@ void register_loss(py::module_& m) {
       .def(py::init<std::shared_ptr<LossModel>, Members>(), py::arg("model").none(false), py::arg("members"))
       .def_property_readonly("members", [](const State& s) { return s.federation.members(); })
       .def("swap", &State::swap, py::arg("out"), py::arg("in_"))
-      .def("components",
-           [](State& s) { return copy(s.evaluator.components(s.federation.sums()).data(), kComponents); });
+      .def("components", [](State& s) {
+        s.model->check_rows();
+        return copy(s.evaluator.components(s.federation.sums()).data(), kComponents);
+      });
   m.def(
       "levels",
       [] {

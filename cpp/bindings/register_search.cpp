@@ -19,7 +19,6 @@
 
 namespace py = pybind11;
 using namespace fedsel;
-using fedsel_bindings::run_watched;
 
 namespace {
 
@@ -41,6 +40,12 @@ struct BoundProblem {
     return result;
   }
 };
+
+// What was computed from rows that are not whole is not returned.
+template <class Run>
+auto run_watched(const BoundProblem& bound, Control& control, const py::object& progress, Run run) {
+  return fedsel_bindings::run_watched(control, progress, [&] { bound.model->check_rows(); }, std::move(run));
+}
 
 // Federations to start from: checked, and with the fixed members first, as the searches want them.
 std::vector<Members> starts_of(const Problem& problem, std::vector<Members> starts) {
@@ -84,7 +89,7 @@ py::dict bind_enumerate(const BoundProblem& bound, std::size_t keep, std::size_t
   check_effort(keep, 0);
   Control control(time_limit);
   const auto result =
-      run_watched(control, progress, [&](Control& c) { return enumerate(bound.problem, keep, threads, c); });
+      run_watched(bound, control, progress, [&](Control& c) { return enumerate(bound.problem, keep, threads, c); });
   py::dict out = describe(result.board, control);
   out["complete"] = result.complete;
   return out;
@@ -111,7 +116,8 @@ py::dict bind_certify(const BoundProblem& bound, const Members& known, std::size
   if (sample < 1 || sample > 1'000'000) throw std::invalid_argument("sample must be between 1 and 1,000,000");
   const CertifyOptions options{starts_of(bound.problem, {known})[0], sample, most, most_prefixes, keep, threads, seed};
   Control control(time_limit);
-  const auto result = run_watched(control, progress, [&](Control& c) { return certify(bound.problem, options, c); });
+  const auto result =
+      run_watched(bound, control, progress, [&](Control& c) { return certify(bound.problem, options, c); });
   py::dict out = describe(result.board, control);
   out["evaluations"] = result.rechecked;
   out["outcome"] = name_of(result.outcome);
@@ -131,7 +137,7 @@ py::dict bind_exchange(const BoundProblem& bound, const Members& start, std::siz
   if (size < 1) throw std::invalid_argument("size must be at least 1");
   const Members checked = starts_of(bound.problem, {start})[0];
   Control control(time_limit);
-  const auto result = run_watched(control, progress, [&](Control& c) {
+  const auto result = run_watched(bound, control, progress, [&](Control& c) {
     return descend_by_exchanges(bound.problem, checked, size, keep, threads, c);
   });
   py::dict out = describe(result.board, control);
@@ -143,8 +149,9 @@ py::dict bind_expand(const BoundProblem& bound, std::size_t random_starts, std::
                      std::uint64_t seed, double time_limit, const py::object& progress) {
   check_effort(keep, random_starts);
   Control control(time_limit);
-  const auto result = run_watched(
-      control, progress, [&](Control& c) { return expand(bound.problem, {random_starts, keep, threads, seed}, c); });
+  const auto result = run_watched(bound, control, progress, [&](Control& c) {
+    return expand(bound.problem, {random_starts, keep, threads, seed}, c);
+  });
   py::dict out = describe(result.board, control);
   out["certified"] = result.certified;
   return out;
@@ -154,7 +161,8 @@ py::dict bind_greedy(const BoundProblem& bound, std::size_t keep, std::uint64_t 
                      const py::object& progress) {
   check_effort(keep, 0);
   Control control(time_limit);
-  const auto result = run_watched(control, progress, [&](Control& c) { return greedy(bound.problem, keep, seed, c); });
+  const auto result =
+      run_watched(bound, control, progress, [&](Control& c) { return greedy(bound.problem, keep, seed, c); });
   py::dict out = describe(result.board, control);
   out["certified"] = result.certified;
   return out;
@@ -167,7 +175,7 @@ py::dict bind_descend(const BoundProblem& bound, std::vector<Members> starts, st
   if (checked.empty() && random_starts == 0) throw std::invalid_argument("descent needs at least one start");
   check_effort(keep, random_starts);
   Control control(time_limit);
-  const auto result = run_watched(control, progress, [&](Control& c) {
+  const auto result = run_watched(bound, control, progress, [&](Control& c) {
     return descend(bound.problem, checked, random_starts, keep, threads, seed, c);
   });
   py::dict out = describe(result.board, control);
@@ -213,7 +221,7 @@ py::dict bind_anneal_quadratic(const BoundProblem& bound, std::vector<double> te
                                          chains, keep, threads, seed, std::move(initial_states));
   Control control(time_limit);
   const auto result =
-      run_watched(control, progress, [&](Control& c) { return anneal_quadratic(bound.problem, options, c); });
+      run_watched(bound, control, progress, [&](Control& c) { return anneal_quadratic(bound.problem, options, c); });
   py::dict out = describe(result.board, control);
   out["certified"] = result.certified;
   return out;
@@ -227,7 +235,8 @@ py::dict bind_anneal(const BoundProblem& bound, std::vector<double> temperatures
                                    chains, keep, threads, seed, std::move(initial_states));
   options.screen = screen;
   Control control(time_limit);
-  const auto result = run_watched(control, progress, [&](Control& c) { return anneal(bound.problem, options, c); });
+  const auto result =
+      run_watched(bound, control, progress, [&](Control& c) { return anneal(bound.problem, options, c); });
   return describe_chains(result, control);
 }
 
@@ -239,8 +248,8 @@ py::dict bind_temper(const BoundProblem& bound, std::vector<double> temperatures
                                                    replicas, keep, threads, seed, std::move(initial_states)),
                                  rounds};
   Control control(time_limit);
-  return describe_chains(run_watched(control, progress, [&](Control& c) { return temper(bound.problem, options, c); }),
-                         control);
+  return describe_chains(
+      run_watched(bound, control, progress, [&](Control& c) { return temper(bound.problem, options, c); }), control);
 }
 
 // Losses of federations at random, and of all that one swap makes of them: what a schedule is fitted to.
@@ -263,6 +272,7 @@ py::array_t<double> bind_swap_gaps(const BoundProblem& bound, std::size_t count,
       gaps.push_back(std::abs(changed - evaluator.loss(federation.sums())));
     }
   }
+  problem.model().check_rows();
   py::array_t<double> out(static_cast<py::ssize_t>(gaps.size()));
   std::copy(gaps.begin(), gaps.end(), out.mutable_data());
   return out;

@@ -28,9 +28,10 @@ inline const char* name_of(fedsel::StopReason reason) {
 }
 
 // `run(control)` works without the GIL. Ctrl-C stops it and counts as its stop reason; an exception of the callback
-// stops it and is raised. The callback gets (evaluations, planned evaluations or 0), on the calling thread only.
-template <class Run>
-auto run_watched(fedsel::Control& control, const py::object& progress, Run run) {
+// stops it and is raised. The callback gets (evaluations, planned evaluations or 0), on the calling thread only. What
+// `check` throws, now and then and at the end, stops the search and is thrown, too.
+template <class Check, class Run>
+auto run_watched(fedsel::Control& control, const py::object& progress, Check check, Run run) {
   using Result = decltype(run(control));
   std::optional<Result> result;
   std::exception_ptr error;
@@ -57,6 +58,7 @@ auto run_watched(fedsel::Control& control, const py::object& progress, Run run) 
     }
     if (raised) continue;
     try {
+      check();
       if (PyErr_CheckSignals() != 0) throw py::error_already_set();
       if (!progress.is_none()) progress(control.evaluations.load(), control.planned.load());
     } catch (py::error_already_set& e) {
@@ -73,7 +75,13 @@ auto run_watched(fedsel::Control& control, const py::object& progress, Run run) 
   }
   if (raised) std::rethrow_exception(raised);
   if (error) std::rethrow_exception(error);
+  check();
   return std::move(*result);
+}
+
+template <class Run>
+auto run_watched(fedsel::Control& control, const py::object& progress, Run run) {
+  return run_watched(control, progress, [] {}, std::move(run));
 }
 
 }  // namespace fedsel_bindings

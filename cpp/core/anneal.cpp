@@ -1,188 +1,52 @@
 #include "anneal.hpp"
 
-#include <cmath>
+#include <algorithm>
 #include <memory>
-#include <numeric>
 
-#include "parallel.hpp"
+#include "rounds.hpp"
+#include "walk.hpp"
 
 namespace fedsel {
 namespace {
 
-constexpr std::size_t kScreened = 64, kUnscreened = 256;  // steps of a window
-constexpr double kMargin = 1.0 + 0x1p-50;                 // more than the exponential is off by
-constexpr std::uint64_t kCheckEvery = 16;                 // evaluations between two looks at the clock
-
-// A federation that walks by random swaps, with its own random stream.
-class Walk {
- public:
-  Walk(const Problem& problem, const AnnealingOptions& options, std::size_t number)
-      : problem_(problem),
-        random_(options.seed, number),
-        evaluator_(problem.model()),
-        federation_(problem.model(),
-                    options.initial_states.empty() ? problem.random_start(random_) : options.initial_states[number]),
-        balance_(problem, federation_.members()),
-        fixed_(static_cast<std::uint32_t>(problem.fixed().size())),
-        choices_(static_cast<std::uint32_t>(problem.choices())),
-        screens_(options.screen && problem.model().consistent()),
-        error_(problem.model().screening_error()),
-        trial_(problem.model().stride(), 0),
-        board_(options.keep) {
-    for (auto client : problem.free())
-      if (!federation_.contains(client)) outsiders_.push_back(client);
-    outside_ = static_cast<std::uint32_t>(outsiders_.size());
-    loss_ = evaluator_.loss(federation_.sums());
-    chain_.evaluations = 1;
-    chain_.best = {loss_, federation_.members()};
-    board_.add(loss_, federation_.members());
-    if (moves()) draw();
-  }
-
-  double loss() const { return loss_; }
-  bool moves() const { return choices_ > 0 && outside_ > 0; }
-  std::uint64_t evaluations() const { return chain_.evaluations; }
-  const Leaderboard& board() const { return board_; }
-
-  // Takes `steps` steps at a temperature, and notes where that led.
-  void run(double temperature, std::size_t steps, Control& control) {
-    for (std::size_t step = 0; moves() && step < steps; ++step) {
-      if (chain_.evaluations % kCheckEvery == 0) {
-        report(control);
-        if (control.stopped()) break;
-      }
-      take_step(temperature);
-      count_step();
-    }
-    chain_.trace.push_back(loss_);
-  }
-
-  Chain finish(Control& control) {
-    report(control);
-    std::sort(chain_.best.members.begin(), chain_.best.members.end());
-    return std::move(chain_);
-  }
-
- private:
-  // Each proposal is drawn one step ahead, so that its rows are on their way while the one before is evaluated.
-  void draw() {
-    next_position_ = fixed_ + random_.below(choices_);
-    next_slot_ = random_.below(outside_);
-  }
-
-  void take_step(double temperature) {
-    const std::uint32_t position = next_position_, slot = next_slot_;
-    const std::uint32_t out = federation_.members()[position], in = outsiders_[slot];
-    draw();
-    ++chain_.evaluations;  // a proposal that breaks a constraint counts too, so that chains end
-    if (problem_.constrained() && balance_.violation_after(out, in) > 0.0) return;
-    const std::pair<std::size_t, std::size_t> next{federation_.members()[next_position_], outsiders_[next_slot_]};
-    double proposed, chance = -1.0;  // the number that decides whether a worse federation is taken, once drawn
-    if (screening()) {
-      const double least = evaluator_.exchange_screen(federation_.sums(), out, in, trial_.data(), next) - error_;
-      if (least > loss_) {
-        chance = random_.uniform();
-        if (chance > std::exp((loss_ - least) / temperature) * kMargin) return;
-      }
-      ++passed_;
-      proposed = evaluator_.loss(trial_.data());
-    } else {
-      proposed = evaluator_.exchange_loss(federation_.sums(), out, in, trial_.data(), next);
-    }
-    if (proposed > loss_) {
-      if (chance < 0.0) chance = random_.uniform();
-      if (chance >= std::exp((loss_ - proposed) / temperature)) return;
-    }
-    balance_.swap(out, in);
-    federation_.swap(position, in, trial_);
-    outsiders_[slot] = out;
-    loss_ = proposed;
-    board_.add(loss_, federation_.members());
-    if (loss_ < chain_.best.loss) chain_.best = {loss_, federation_.members()};
-  }
-
-  // Screening: a proposal is first evaluated in single precision. If even the least loss that leaves open would be
-  // refused, so would the exact one, with the same random number: the walk goes where it would have gone, for less.
-  // Only where most proposals pass does that not pay; then it rests for a while.
-  bool screening() const { return screens_ && window_ < kScreened; }
-
-  void count_step() {
-    if (!screens_ || ++window_ < (2 * passed_ > kScreened ? kScreened + kUnscreened : kScreened)) return;
-    window_ = passed_ = 0;
-  }
-
-  void report(Control& control) {
-    control.evaluations.fetch_add(chain_.evaluations - reported_, std::memory_order_relaxed);
-    reported_ = chain_.evaluations;
-  }
-
-  const Problem& problem_;
-  Philox random_;
-  Evaluator evaluator_;
-  Federation federation_;
-  Balance balance_;
-  const std::uint32_t fixed_, choices_;
-  const bool screens_;
-  const double error_;
-  std::size_t window_ = 0, passed_ = 0;  // steps in this window, and how many of those screened passed
-  AlignedVector<std::int32_t> trial_;
-  Leaderboard board_;
-  Members outsiders_;
-  std::uint32_t outside_ = 0, next_position_ = 0, next_slot_ = 0;
-  double loss_ = 0.0;
-  std::uint64_t reported_ = 0;
-  Chain chain_;
-};
+constexpr std::size_t kSlice = 512;  // least evaluations that one thread takes of a chain in one go
 
 }  // namespace
 
+// Where chains do not divide evenly among the threads, the last ones are taken in slices, so that no thread is idle
+// while another has whole chains left; only fewer than twice as many chains as threads are under way at any time.
 AnnealingResult anneal(const Problem& problem, const AnnealingOptions& options, Control& control) {
-  std::vector<Leaderboard> boards(options.chains, Leaderboard(options.keep));
-  AnnealingResult result{Leaderboard(options.keep), std::vector<Chain>(options.chains)};
-  control.planned =
-      options.chains *
-      std::min<std::uint64_t>(options.max_evaluations, 1 + options.temperatures.size() * options.evaluations_per_level);
-  parallel_for(options.chains, options.threads, [&](std::size_t number, std::size_t) {
-    Walk walk(problem, options, number);
-    for (double temperature : options.temperatures) {
-      const std::uint64_t left = options.max_evaluations - std::min(options.max_evaluations, walk.evaluations());
-      walk.run(temperature, std::min<std::uint64_t>(options.evaluations_per_level, left), control);
-      if (walk.evaluations() >= options.max_evaluations || control.stopped()) break;
+  const auto& temperatures = options.temperatures;
+  const std::size_t chains = options.chains, threads = std::max<std::size_t>(options.threads, 1);
+  std::vector<Leaderboard> boards(chains, Leaderboard(options.keep));
+  AnnealingResult result{Leaderboard(options.keep), std::vector<Chain>(chains)};
+  control.planned = chains * std::min<std::uint64_t>(options.max_evaluations,
+                                                     1 + temperatures.size() * options.evaluations_per_level);
+  const std::size_t whole = chains / threads > 1 ? (chains / threads - 1) * threads : 0;
+  const std::size_t levels = 1 + kSlice / std::max<std::size_t>(options.evaluations_per_level, 1);
+  std::vector<std::size_t> rounds(chains, 1);
+  for (std::size_t number = whole; number < chains; ++number)
+    rounds[number] = std::max<std::size_t>((temperatures.size() + levels - 1) / levels, 1);
+
+  std::vector<std::unique_ptr<Walk>> walks(chains);
+  run_rounds(rounds, threads, [&](std::size_t number, std::size_t round) {
+    auto& walk = walks[number];
+    if (!walk) walk = std::make_unique<Walk>(problem, options, number);
+    std::size_t level = number < whole ? 0 : round * levels;
+    const std::size_t end = number < whole ? temperatures.size() : std::min(temperatures.size(), level + levels);
+    bool going = true;
+    for (; going && level < end; ++level) {
+      const std::uint64_t left = options.max_evaluations - std::min(options.max_evaluations, walk->evaluations());
+      walk->run(temperatures[level], std::min<std::uint64_t>(options.evaluations_per_level, left), control);
+      going = walk->evaluations() < options.max_evaluations && !control.stopped();
     }
-    boards[number] = walk.board();
-    result.chains[number] = walk.finish(control);
+    if (going && round + 1 < rounds[number]) return true;
+    boards[number] = walk->board();
+    result.chains[number] = walk->finish(control);
+    walk.reset();
+    return false;
   });
   for (const auto& board : boards) result.board.merge(board);
-  return result;
-}
-
-AnnealingResult temper(const Problem& problem, const TemperingOptions& options, Control& control) {
-  const auto& ladder = options.walk.temperatures;
-  const std::size_t replicas = ladder.size(), length = std::max<std::size_t>(options.walk.evaluations_per_level, 1);
-  control.planned = replicas * (1 + options.rounds * length);
-  std::vector<std::unique_ptr<Walk>> walks(replicas);
-  parallel_for(replicas, options.walk.threads, [&](std::size_t number, std::size_t) {
-    walks[number] = std::make_unique<Walk>(problem, options.walk, number);
-  });
-  Philox random(options.walk.seed, ~std::uint64_t{0});  // for exchanges
-  std::vector<std::size_t> at(replicas);                // the walk at each temperature
-  std::iota(at.begin(), at.end(), std::size_t{0});
-  for (std::size_t round = 0; round < options.rounds && !control.stopped(); ++round) {
-    parallel_for(replicas, options.walk.threads,
-                 [&](std::size_t level, std::size_t) { walks[at[level]]->run(ladder[level], length, control); });
-    // Neighbours at temperatures a > b trade places with probability exp((1/b - 1/a) (loss at b - loss at a)), at most
-    // 1; by turns those that start at an even and at an odd level.
-    for (std::size_t level = round % 2; level + 1 < replicas; level += 2) {
-      const double gain = walks[at[level + 1]]->loss() - walks[at[level]]->loss();
-      const double exponent = (1.0 / ladder[level + 1] - 1.0 / ladder[level]) * gain;
-      if (exponent >= 0.0 || random.uniform() < std::exp(exponent)) std::swap(at[level], at[level + 1]);
-    }
-  }
-  AnnealingResult result{Leaderboard(options.walk.keep), {}};
-  for (const auto& walk : walks) {
-    result.board.merge(walk->board());
-    result.chains.push_back(walk->finish(control));
-  }
   return result;
 }
 

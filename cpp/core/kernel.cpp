@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "change_body.hpp"
 #include "kernel_body.hpp"
 #include "screen_body.hpp"
 #include "segment_body.hpp"
@@ -55,9 +56,18 @@ namespace {
                                         float origin) {                                                                \
     return body::exchange_screen<2 * N>(segments, count, weights, total_weight, from, minus, plus, to, ahead, origin); \
   }                                                                                                                    \
+  TARGET void expansion_##LEVEL(std::size_t cells, const std::int32_t* row, float* logs, float* halves) {              \
+    body::expansion<N>(cells, row, logs, halves);                                                                      \
+  }                                                                                                                    \
+  TARGET void exchange_change_##LEVEL(const Segment* segments, std::size_t count, const double* weights,               \
+                                      const std::int32_t* minus, const std::int32_t* plus, const float* logs,          \
+                                      const float* halves, const std::int32_t* const* ahead, double* change) {         \
+    body::exchange_change<2 * N>(segments, count, weights, minus, plus, logs, halves, ahead, change);                  \
+  }                                                                                                                    \
   constexpr Kernels kernels_##LEVEL{exchange_##LEVEL,      information_##LEVEL,    lane_losses_##LEVEL,                \
                                     screen_##LEVEL,        segment_sums_##LEVEL,   exchange_sums_##LEVEL,              \
-                                    segment_lanes_##LEVEL, segment_screen_##LEVEL, exchange_screen_##LEVEL};
+                                    segment_lanes_##LEVEL, segment_screen_##LEVEL, exchange_screen_##LEVEL,            \
+                                    expansion_##LEVEL,     exchange_change_##LEVEL};
 
 FEDSEL_WRAPPERS(plain, , 2)
 #if defined(__x86_64__) && defined(__GNUC__)

@@ -71,6 +71,13 @@ struct Kernels {
   double (*exchange_screen)(const Segment* segments, std::size_t count, const double* weights, double total_weight,
                             const std::int32_t* from, const std::int32_t* minus, const std::int32_t* plus,
                             std::int32_t* to, const std::int32_t* const* ahead, float origin);
+
+  // What an exchange changes, to second order; see change_body.hpp. `expansion` takes up the cells before it, and
+  // `exchange_change` gives four sums from which a bound on the loss follows.
+  void (*expansion)(std::size_t cells, const std::int32_t* row, float* logs, float* halves);
+  void (*exchange_change)(const Segment* segments, std::size_t count, const double* weights, const std::int32_t* minus,
+                          const std::int32_t* plus, const float* logs, const float* halves,
+                          const std::int32_t* const* ahead, double* change);
 };
 
 // Largest difference between the exact and the screened sums of a table or margin of so many cells, of weight 1, in a

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <limits>
+#include <numbers>
 #include <numeric>
 #include <stdexcept>
 #include <string>
@@ -18,21 +19,32 @@ void check_weights(const Components& weights) {
     if (!(std::abs(weight) <= 1e12)) throw std::invalid_argument("weights must be finite, and at most 1e12");
 }
 
-}  // namespace
-
-LossModel::LossModel(const std::int32_t* counts, std::size_t clients, std::vector<TableSpec> tables,
-                     const Components& weights, Level level)
-    : clients_(clients), level_(level) {
-  if (clients == 0) throw std::invalid_argument("a loss needs at least one client");
+std::size_t check_tables(const std::vector<TableSpec>& tables) {
   if (tables.empty()) throw std::invalid_argument("a loss needs at least one table");
   std::size_t packed_cells = 0;
   for (const auto& spec : tables) {
     if (spec.rows == 0 || spec.columns == 0) throw std::invalid_argument("a table needs at least one cell");
     if (spec.component >= kComponents)
       throw std::invalid_argument("component must be below 4, got " + std::to_string(spec.component));
-    component_.push_back(spec.component);
     packed_cells += static_cast<std::size_t>(spec.rows) * spec.columns;
   }
+  return packed_cells;
+}
+
+}  // namespace
+
+Layout row_layout(const std::vector<TableSpec>& tables, bool consistent) {
+  check_tables(tables);
+  return consistent ? Layout::consistent(tables) : Layout::separate(tables);
+}
+
+std::size_t row_stride(const Layout& layout) { return layout.cells() + kLanes; }
+
+LossModel::LossModel(const std::int32_t* counts, std::size_t clients, std::vector<TableSpec> tables,
+                     const Components& weights, Level level)
+    : clients_(clients), level_(level) {
+  const std::size_t packed_cells = check_tables(tables);
+  if (clients == 0) throw std::invalid_argument("a loss needs at least one client");
   std::vector<std::int64_t> absolute(tables.size(), 0);
   const std::int32_t* from = counts;
   for (std::size_t i = 0; i < clients; ++i)
@@ -44,12 +56,26 @@ LossModel::LossModel(const std::int32_t* counts, std::size_t clients, std::vecto
       throw std::invalid_argument("table " + std::to_string(t) + ": absolute counts of all clients sum to " +
                                   std::to_string(absolute[t]) + ", they must stay below 2^31");
 
-  layout_ = tables_agree(tables, counts, clients) ? Layout::consistent(tables) : Layout::separate(tables);
-  stride_ = layout_.cells() + kLanes;
+  set_tables(tables, tables_agree(tables, counts, clients));
   auto rows = std::make_shared<AlignedVector<std::int32_t>>(clients * stride_, 0);
   for (std::size_t i = 0; i < clients; ++i) layout_.write(counts + i * packed_cells, rows->data() + i * stride_);
-  rows_ = std::move(rows);
+  rows_ = std::shared_ptr<const std::int32_t>(rows, rows->data());
   set_weights(weights);
+}
+
+LossModel::LossModel(std::shared_ptr<const MappedRows> file, std::size_t clients, std::vector<TableSpec> tables,
+                     bool consistent, const Components& weights, Level level)
+    : clients_(clients), level_(level), file_(std::move(file)) {
+  if (clients == 0) throw std::invalid_argument("a loss needs at least one client");
+  set_tables(tables, consistent);
+  rows_ = std::shared_ptr<const std::int32_t>(file_, file_->data());
+  set_weights(weights);
+}
+
+void LossModel::set_tables(const std::vector<TableSpec>& tables, bool consistent) {
+  layout_ = row_layout(tables, consistent);
+  stride_ = row_stride(layout_);
+  for (const auto& spec : tables) component_.push_back(spec.component);
 }
 
 void LossModel::set_weights(const Components& weights) {
@@ -174,6 +200,33 @@ double Evaluator::exchange_screen(const std::int32_t* from, std::size_t out, std
   const auto origin = static_cast<float>(std::log2(std::max(from[0], 1)));
   return kernels_->exchange_screen(segments.data(), segments.size(), model_->segment_weights_.data(),
                                    model_->total_weight_, from, model_->row(out), model_->row(in), to, ahead, origin);
+}
+
+void Evaluator::expand_at(const std::int32_t* sums, double loss) {
+  logs_.resize(model_->stride());
+  halves_.resize(model_->stride());
+  kernels_->expansion(model_->cells(), sums, logs_.data(), halves_.data());
+  expanded_total_ = sums[0];
+  expanded_loss_ = loss;
+}
+
+double Evaluator::exchange_bound(std::size_t out, std::size_t in, std::pair<std::size_t, std::size_t> next) {
+  const std::int32_t *minus = model_->row(out), *plus = model_->row(in);
+  const std::int32_t* ahead[] = {model_->row(next.first), model_->row(next.second)};
+  const double before = expanded_total_, change = static_cast<double>(plus[0]) - minus[0], after = before + change;
+  if (!(before >= 1.0 && after >= 1.0)) return -std::numeric_limits<double>::infinity();
+  const auto& segments = model_->layout().segments();
+  double sums[4];
+  kernels_->exchange_change(segments.data(), segments.size(), model_->segment_weights_.data(), minus, plus,
+                            logs_.data(), halves_.data(), ahead, sums);
+  // Inputs are rounded at most twice, products twice, and at most sixteen terms are added in single precision: each
+  // term is off by at most 22 * 2^-24 of itself. 1e-9 bits are more than what double precision loses in the rest.
+  constexpr double kRounding = 32.0 * 0x1p-24, kInverse = 1.0 / std::numbers::ln2;
+  const double weight = model_->total_weight_;
+  const double gain = weight * std::log2(after / before) +
+                      (sums[0] - change * expanded_loss_ + kInverse * (sums[1] - weight * change)) / after;
+  const double error = (kInverse * sums[2] * (1.0 + kRounding) + kInverse * kRounding * sums[3]) / after;
+  return expanded_loss_ + gain - error - 1e-9;
 }
 
 void Evaluator::lane_losses(const std::int32_t* base, const std::int32_t* lanes, double* losses) {

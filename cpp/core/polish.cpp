@@ -2,8 +2,6 @@
 
 #include <optional>
 
-#include "lane_blocks.hpp"
-
 namespace fedsel {
 namespace {
 
@@ -14,6 +12,7 @@ constexpr double kRounding = 1e-12;  // bits; the kernels agree with exact arith
 
 Candidates::Candidates(const Problem& problem, Members clients) : problem_(problem), clients_(std::move(clients)) {
   const std::size_t block_cells = problem.model().cells() * kLanes, n = clients_.size();
+  if (padded(n) / kLanes * block_cells * sizeof(std::int32_t) > kMostStored) return;
   lanes_.resize(padded(n) / kLanes * block_cells);
   for (std::size_t first = 0; first < n; first += kLanes)
     fill_lanes(problem.model(), clients_.data() + first, 1, std::min(kLanes, n - first),

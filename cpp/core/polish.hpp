@@ -4,12 +4,14 @@
 #include <utility>
 
 #include "control.hpp"
+#include "lane_blocks.hpp"
 #include "leaderboard.hpp"
 #include "problem.hpp"
 
 namespace fedsel {
 
-// Clients to try in a place, transposed kLanes at a time.
+// Clients to try in a place, transposed kLanes at a time: beforehand where that takes little memory, else whenever they
+// are tried, so that large pools are never held twice.
 class Candidates {
  public:
   // `clients`: free ones, increasing.
@@ -22,9 +24,11 @@ class Candidates {
                Allowed allowed, Visit visit) const;
 
  private:
+  static constexpr std::size_t kMostStored = std::size_t{1} << 26;  // bytes
+
   const Problem& problem_;
   Members clients_;
-  AlignedVector<std::int32_t> lanes_;
+  AlignedVector<std::int32_t> lanes_;  // empty where not stored
 };
 
 class SwapDescent {
@@ -64,6 +68,7 @@ template <class Allowed, class Visit>
 bool Candidates::try_all(const Federation& federation, const std::int32_t* base, Evaluator& evaluator, Control& control,
                          Allowed allowed, Visit visit) const {
   const std::size_t block_cells = problem_.model().cells() * kLanes;
+  AlignedVector<std::int32_t> block(lanes_.empty() ? block_cells : 0);
   double losses[kLanes];
   bool wanted[kLanes];
   for (std::size_t first = 0; first < clients_.size(); first += kLanes) {
@@ -75,7 +80,8 @@ bool Candidates::try_all(const Federation& federation, const std::int32_t* base,
       evaluated += wanted[l];
     }
     if (evaluated == 0) continue;
-    evaluator.lane_losses(base, lanes_.data() + first / kLanes * block_cells, losses);
+    if (lanes_.empty()) fill_lanes(problem_.model(), clients_.data() + first, 1, count, block.data());
+    evaluator.lane_losses(base, lanes_.empty() ? block.data() : lanes_.data() + first / kLanes * block_cells, losses);
     control.evaluations.fetch_add(evaluated, std::memory_order_relaxed);
     for (std::size_t l = 0; l < count; ++l)
       if (wanted[l]) visit(clients_[first + l], losses[l]);

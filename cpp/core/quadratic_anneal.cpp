@@ -66,9 +66,20 @@ Members run_chain(const Problem& problem, const QuadraticModel& model, const Ann
   return best;
 }
 
+// Beyond the clients that the couplings have room for. A swap under the model would then be evaluated from the features of
+// two clients, as long as their rows: that takes as long as the bound on its exact loss (change_body.hpp) that annealing
+// refuses most proposals by.
+QuadraticAnnealingResult anneal_exactly(const Problem& problem, const AnnealingOptions& options, Control& control) {
+  QuadraticAnnealingResult result{anneal(problem, options, control).board, {}};
+  Evaluator evaluator(problem.model());
+  result.certified = descend_best(problem, evaluator, control, result.board);
+  return result;
+}
+
 }  // namespace
 
 QuadraticAnnealingResult anneal_quadratic(const Problem& problem, const AnnealingOptions& options, Control& control) {
+  if (problem.model().clients() > QuadraticModel::kMaxClients) return anneal_exactly(problem, options, control);
   control.planned =
       options.chains *
       std::min<std::uint64_t>(options.max_evaluations, 1 + options.temperatures.size() * options.evaluations_per_level);

@@ -44,6 +44,10 @@ FEDSEL_INLINE int exponent_of(std::int32_t total) {
   return total > 0 ? std::bit_width(static_cast<std::uint32_t>(total)) - 1 : 0;
 }
 
+// Into the second-level cache: the first holds no more than the rows at work, and lines on their way to it wait in a
+// short queue. Fetched there, or with a later hint, rows from memory arrive up to twice as fast.
+FEDSEL_INLINE void fetch(const std::int32_t* line) { __builtin_prefetch(line, 0, 2); }
+
 // With `exchange`, the rows are from - minus + plus and are written to `to`; else they are `from`. Where `weights` are
 // given, segments of weight 0 are not summed. Meanwhile the two rows `ahead` are fetched into the cache, a line for
 // each block: in a burst before the loop they would wait for one another.
@@ -71,8 +75,8 @@ FEDSEL_INLINE int segment_sums(const Segment* segments, std::size_t count, const
     } else {
       for (std::size_t c = segments[g].begin; c < segments[g].end; c += kLanes) {
         if constexpr (exchange) {
-          __builtin_prefetch(ahead[0] + c);
-          __builtin_prefetch(ahead[1] + c);
+          fetch(ahead[0] + c);
+          fetch(ahead[1] + c);
         }
         for (std::size_t p = 0; p < kPairs<N>; ++p)
           add_terms<N>(value(c + p * N), value(c + p * N + kLanes / 2), offset, parts[p], parts[p + kPairs<N>]);
@@ -203,8 +207,8 @@ FEDSEL_INLINE double exchange_screen(const Segment* segments, std::size_t count,
       const std::size_t stop = c + 16 * kLanes < end ? c + 16 * kLanes : end;
       F sums[parts] = {};
       for (; c < stop; c += kLanes) {
-        __builtin_prefetch(ahead[0] + c);
-        __builtin_prefetch(ahead[1] + c);
+        fetch(ahead[0] + c);
+        fetch(ahead[1] + c);
         for (std::size_t p = 0; p < parts; ++p) sums[p] += g_term<N>(value(c + p * N), origin);
       }
       for (std::size_t p = 0; p < parts; ++p) segment += low_half<N>(sums[p]) + high_half<N>(sums[p]);

@@ -55,6 +55,21 @@ class LossModel:
     def information(self, members: Sequence[int]) -> npt.NDArray[np.float64]: ...
     def components(self, federations: npt.NDArray[np.uint32], threads: int = 1) -> npt.NDArray[np.float64]: ...
 
+_Tables = Sequence[tuple[int, int, int, int, int]]
+
+def tables_agree(counts: npt.NDArray[np.int32], tables: _Tables) -> bool: ...
+def row_stride(tables: _Tables, consistent: bool) -> int: ...
+def lay_out(counts: npt.NDArray[np.int32], tables: _Tables, consistent: bool) -> npt.NDArray[np.int32]: ...
+def map_model(
+    path: str,
+    offset: int,
+    clients: int,
+    tables: _Tables,
+    consistent: bool,
+    weights: Sequence[float],
+    level: str = "auto",
+) -> LossModel: ...
+
 class Problem:
     def __init__(
         self,

@@ -71,19 +71,43 @@ class AtomicFile:
             if failure.errno not in (errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS):
                 raise
 
-    def publish(self, data: bytes) -> None:
-        """Write the content, force it to the disk and give the file its name.
+    def write(self, data: bytes | memoryview, *, offset: int) -> None:
+        """Write a part of the content.
+
+        Raises
+        ------
+        FedselError
+            If that fails; the file is then given up.
+        """
+        try:
+            os.lseek(self._handle, offset, os.SEEK_SET)
+            view = memoryview(data)
+            while view:
+                view = view[os.write(self._handle, view) :]
+        except OSError as failure:
+            self.discard()
+            raise self._error(f"{self._path}: cannot be written: {_reason(failure)}") from None
+
+    def publish(self, data: bytes | None = None, *, size: int = 0) -> None:
+        """Force the content to the disk and give the file its name.
+
+        Parameters
+        ----------
+        data : bytes, optional
+            The whole content; without it, what was written before.
+        size : int
+            Without `data`, the size of the content in bytes.
 
         Raises
         ------
         FedselError
             If that fails; the target is then as it was.
         """
+        if data is not None:
+            self.write(data, offset=0)
+            size = len(data)
         try:
-            view = memoryview(data)
-            while view:
-                view = view[os.write(self._handle, view) :]
-            os.ftruncate(self._handle, len(data))
+            os.ftruncate(self._handle, size)
             os.fsync(self._handle)
             self._name()
             sync_folder(self._path.parent)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from fedsel import FederationLoss, LossWeights, Workload, _core
 from fedsel.errors import SelectionError
 from fedsel.selection.fixed_point import to_int32
-from fedsel.selection.loss import component_of
+from fedsel.selection.loss_tables import component_of
 from reference import components, made_exact_pool, made_pool, made_schema
 
 domains = st.lists(st.integers(1, 19), min_size=3, max_size=6)

@@ -24,7 +24,7 @@ from fedsel.selection.constraints import Ruleset
 from fedsel.selection.denoising import denoise
 from fedsel.selection.methods import Effort, Task
 from fedsel.selection.schedule import fitted_schedule
-from reference import best_by_enumeration, made_pool
+from reference import best_by_enumeration, made_exact_pool, made_pool
 
 METHODS = ("expand", "anneal", "exhaustive", "model", "temper")
 
@@ -363,3 +363,14 @@ def test_a_size_that_ran_out_of_time_is_not_called_complete():
     found = select(pool, (20, 21), search="exhaustive", time_limit=0.1)
     assert found.stop_reason == "time limit"
     assert [size.certificate for size in found.sizes] == ["none", "none"]
+
+
+def test_beyond_the_clients_of_the_model_the_exact_loss_decides():
+    pool = made_exact_pool(5, clients=4_097, domain=[2, 2, 2], rows=(1, 20))
+    schedule = GeometricSchedule(initial=1e-3, final=1e-4, evaluations_per_level=100)
+    found = select(pool, 6, search="model", schedule=schedule, chains=2, certificate="none")
+    assert found.certificate.kind == "swap-optimal"
+    loss = FederationLoss(pool)
+    assert found.loss == loss(found.names)
+    with pytest.raises(SelectionError, match="too large for a model certificate"):
+        select(pool, 6, search="model", schedule=schedule, chains=2, certificate="model")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from fedsel.cli import select_options as options
 from fedsel.errors import FedselError, PoolError
 from fedsel.privacy.sufficiency import noise_bounds
 from fedsel.score_rule_file import read_rule
@@ -128,6 +129,29 @@ def pool_build(
     pool.save(out, overwrite=force)
     _echo_pool(pool)
     typer.echo(f"wrote {out}")
+
+
+@pool_app.command("prepare")
+def pool_prepare(
+    folder: Annotated[Path, typer.Argument(help="Folder made by 'fedsel pool build'.", show_default=False)],
+    out: Annotated[Path, typer.Option("-o", "--out", help="File to write.", show_default=False)],
+    sensitive: options.SensitiveOption = None,
+    denoise: options.Denoise = "auto",
+    force: Annotated[bool, typer.Option("--force", help="Replace a file that exists.")] = False,
+) -> None:
+    """Denoise a stored pool and lay it out for searches, once, for pools of many thousands of clients.
+
+    [bold]fedsel pool prepare pool/ -o pool.rows && fedsel select pool/ --prepared pool.rows -k 500[/]
+
+    The file is mapped into memory by searches: they start without denoising, and read what they look at.
+    """
+    from fedsel.pool import Pool
+    from fedsel.selection import prepare
+
+    pool = Pool.load(folder)
+    file = prepare(pool, out, sensitive=options.split_names(sensitive) or None, denoise_method=denoise, overwrite=force)
+    _echo_pool(pool)
+    typer.echo(f"denoise {file.denoise}; wrote {out}, {out.stat().st_size:,} bytes")
 
 
 def _echo_pool(pool: Pool) -> None:

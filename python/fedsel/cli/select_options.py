@@ -117,6 +117,13 @@ SensitiveOption = Annotated[
         rich_help_panel=_LOSS,
     ),
 ]
+Prepared = Annotated[
+    Path | None,
+    typer.Option(
+        help="File that 'fedsel pool prepare' made of this pool: mapped into memory, denoised already.",
+        rich_help_panel=_CANDIDATES,
+    ),
+]
 Denoise = Annotated[
     DenoiseMethod,
     typer.Option(

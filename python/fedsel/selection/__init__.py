@@ -5,6 +5,8 @@ from fedsel.selection.constraints import Constraints, Quota
 from fedsel.selection.denoising import denoise
 from fedsel.selection.loss import FederationLoss, FederationState
 from fedsel.selection.pareto import ParetoFront, ParetoPoint, pareto_front
+from fedsel.selection.prepare import prepare
+from fedsel.selection.prepared_file import PreparedFile
 from fedsel.selection.result import Certificate, ChainResult, Member, RunnerUp, Selection, SizeResult
 from fedsel.selection.schedule import GeometricSchedule, LogarithmicSchedule, Schedule
 from fedsel.selection.select import select
@@ -25,6 +27,7 @@ __all__ = [
     "Member",
     "ParetoFront",
     "ParetoPoint",
+    "PreparedFile",
     "Quota",
     "RunnerUp",
     "Schedule",
@@ -32,5 +35,6 @@ __all__ = [
     "SizeResult",
     "denoise",
     "pareto_front",
+    "prepare",
     "select",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -47,6 +48,11 @@ def to_int32(counts: npt.NDArray[np.int64], table_sizes: npt.NDArray[np.int64]) 
     for source, target in zip(counts, scaled, strict=True):
         target[:] = np.rint(source / 2.0**shift)
     return scaled, shift
+
+
+def total_shift(shift: int, unit: float) -> int:
+    """Return how often counts of a pool of this unit were halved altogether, `shift` of `to_int32` included."""
+    return shift + max(0, round(math.log2(unit)))
 
 
 LEAST = 1024

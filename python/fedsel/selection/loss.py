@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import math
+import os
 from collections.abc import Iterable, Sequence
 from copy import copy
 from operator import index
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -13,46 +14,12 @@ import numpy.typing as npt
 from fedsel import _core
 from fedsel.errors import SelectionError
 from fedsel.pool import Pool
-from fedsel.schema import Schema
 from fedsel.selection.arguments import is_whole
-from fedsel.selection.fixed_point import refuse_lost, to_int32
+from fedsel.selection.denoising import DenoiseMethod, resolve_method
+from fedsel.selection.fixed_point import refuse_lost, to_int32, total_shift
+from fedsel.selection.loss_tables import LossTables, Sensitive
+from fedsel.selection.prepared_file import PreparedFile
 from fedsel.selection.weights import Components, LossWeights
-
-Sensitive = str | Sequence[str] | None
-"""Which sensitive attributes a loss guards: one, several, or the schema's first."""
-
-
-def active_sensitive(schema: Schema, sensitive: Sensitive) -> tuple[str, ...]:
-    """Return the sensitive attributes a loss guards.
-
-    Raises
-    ------
-    SelectionError
-        If the schema lacks a target or a sensitive attribute, or a named one is not sensitive or named twice.
-    """
-    if schema.target is None:
-        raise SelectionError(f"schema {schema.name!r}: the loss needs a variable of role target, it has none")
-    if not schema.sensitive:
-        raise SelectionError(f"schema {schema.name!r}: the loss needs a variable of role sensitive, it has none")
-    if sensitive is None:
-        return schema.sensitive[:1]
-    names = (sensitive,) if isinstance(sensitive, str) else tuple(sensitive)
-    for name in names:
-        if name not in schema.sensitive:
-            raise SelectionError(f"sensitive must be one of {list(schema.sensitive)}, got {name!r}")
-    if not names or len(set(names)) != len(names):
-        raise SelectionError(f"sensitive must name different attributes, at least one, got {list(names)}")
-    return names
-
-
-def component_of(pair: tuple[str, str], sensitive: tuple[str, ...], target: str) -> int | None:
-    """Return the position of a pair's sum among the components; None for two active sensitive attributes."""
-    guarded = sum(name in sensitive for name in pair)
-    if guarded == 2:
-        return None
-    if guarded:
-        return 0 if target in pair else 1
-    return 3 if target in pair else 2
 
 
 class FederationLoss:
@@ -87,38 +54,62 @@ class FederationLoss:
         sensitive: Sensitive = None,
         level: str = "auto",
     ) -> None:
-        schema, workload = pool.schema, pool.workload
         self.clients = pool.clients
         self.weights = LossWeights() if weights is None else weights
-        self.sensitive = active_sensitive(schema, sensitive)
-        names = schema.names
-        position = {members: t for t, members in enumerate(workload.sets) if len(members) == 2}
-        pairs = [(i, j) for i in range(len(names)) for j in range(i + 1, len(names))]
-        assert schema.target is not None  # active_sensitive has checked
-        kinds = [component_of((names[i], names[j]), self.sensitive, schema.target) for i, j in pairs]
-        pairs = [pair for pair, kind in zip(pairs, kinds, strict=True) if kind is not None]
-        components = [kind for kind in kinds if kind is not None]
-        missing = [pair for pair in pairs if pair not in position]
-        if missing:
-            first = " x ".join(names[v] for v in missing[0])
-            raise SelectionError(f"the loss needs the table of every pair of variables; the pool lacks {first}")
-        self.pairs = tuple((names[i], names[j]) for i, j in pairs)
-        tables = [position[pair] for pair in pairs]
-        if tables == list(range(len(workload.sets))):
-            counts = pool.counts
-        else:
-            ranges = [np.arange(*workload.offsets[t : t + 2]) for t in tables]
-            counts = np.ascontiguousarray(pool.counts[:, np.concatenate(ranges)])
-        sizes = workload.sizes[tables]
-        scaled, shift = to_int32(counts, sizes)
-        refuse_lost(counts, sizes, shift, pool.clients)
-        self.shift = shift + max(0, round(math.log2(pool.unit)))
-        domain = workload.domain
-        specs = [(domain[i], domain[j], c, i, j) for (i, j), c in zip(pairs, components, strict=True)]
+        tables = LossTables.of(pool, sensitive)
+        self.sensitive, self.pairs = tables.sensitive, tables.pairs
+        counts = tables.of_counts(pool.counts)
+        scaled, shift = to_int32(counts, tables.sizes)
+        refuse_lost(counts, tables.sizes, shift, pool.clients)
+        self.shift = total_shift(shift, pool.unit)
         try:
-            self.model = _core.LossModel(scaled, specs, list(self.weights.signed), level)
+            self.model = _core.LossModel(scaled, tables.specs, list(self.weights.signed), level)
         except ValueError as error:
             raise SelectionError(str(error)) from None
+
+    @classmethod
+    def prepared(
+        cls,
+        pool: Pool,
+        path: str | os.PathLike[str],
+        *,
+        denoise_method: DenoiseMethod = "auto",
+        weights: LossWeights | None = None,
+        sensitive: Sensitive = None,
+        level: str = "auto",
+    ) -> FederationLoss:
+        """Return the loss of a pool that `prepare` has laid out in a file, which is mapped into memory, not read.
+
+        Parameters
+        ----------
+        pool : Pool
+            The releases that the file was made from, as they are before denoising.
+        path : path
+            The file. It must stay as it is while the loss is in use; if it is cut, what uses the loss raises.
+        denoise_method : {"auto", "none", "clip", "consistent", "shrink", "reference"}
+            As of `select`; must be what the file was denoised by.
+        weights, sensitive, level
+            As of `FederationLoss`; the sensitive attributes must be those that the file was made for.
+
+        Returns
+        -------
+        FederationLoss
+
+        Raises
+        ------
+        SelectionError
+            If the file is not what `prepare` writes, is damaged, or was made from another pool.
+        """
+        file = PreparedFile.open(Path(path))
+        tables = LossTables.of(pool, sensitive)
+        file.check_pool(pool, tables, resolve_method(pool, denoise_method))
+        loss = cls.__new__(cls)
+        loss.clients = pool.clients
+        loss.weights = LossWeights() if weights is None else weights
+        loss.sensitive, loss.pairs = tables.sensitive, tables.pairs
+        loss.shift = file.shift
+        loss.model = file.map_model(tables, list(loss.weights.signed), level)
+        return loss
 
     def reweighted(self, weights: LossWeights) -> FederationLoss:
         """Return the loss of the same pool under other weights; the tables are shared."""

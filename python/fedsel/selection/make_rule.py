@@ -16,7 +16,7 @@ from fedsel.pool import Pool
 from fedsel.privacy.plan import NoisePlan
 from fedsel.schema import Schema
 from fedsel.score_rule import ScoreRule, sum_over_tables
-from fedsel.selection.loss import Sensitive, active_sensitive, component_of
+from fedsel.selection.loss_tables import Sensitive, active_sensitive, component_of
 from fedsel.selection.reference import Reference, make_reference, positive_sizes
 from fedsel.selection.weights import COMPONENT_NAMES, LossWeights
 from fedsel.tables import Marginals, Workload

@@ -360,7 +360,8 @@ def anneal_model(
 ) -> Found:
     """Annealing under the second-order model, at nanoseconds a swap; its results are polished by the exact loss.
 
-    Evaluations under the model count like exact ones.
+    Evaluations under the model count like exact ones. Pools of more than 4,096 clients are annealed by the exact loss:
+    the model is one matrix over all clients, and without it costs as much as the exact loss.
     """
     started = time.perf_counter()
     result = _refusing(_core.anneal_quadratic, task.problem, **_annealing(task, effort, schedule, chains, starts))

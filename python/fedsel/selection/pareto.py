@@ -14,7 +14,8 @@ from fedsel.selection import methods
 from fedsel.selection.arguments import check_effort, check_numbers
 from fedsel.selection.constraints import Constraints, resolve
 from fedsel.selection.denoising import DenoiseMethod, denoise
-from fedsel.selection.loss import FederationLoss, Sensitive
+from fedsel.selection.loss import FederationLoss
+from fedsel.selection.loss_tables import Sensitive
 from fedsel.selection.methods import Effort, Progress, Task, available_threads
 from fedsel.selection.weights import SMALLEST, Components, LossWeights
 

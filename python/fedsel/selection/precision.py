@@ -8,7 +8,7 @@ from typing import Literal, get_args
 
 from fedsel.errors import SelectionError
 from fedsel.schema import Schema
-from fedsel.selection.loss import Sensitive, active_sensitive, component_of
+from fedsel.selection.loss_tables import Sensitive, active_sensitive, component_of
 from fedsel.selection.weights import LossWeights
 from fedsel.tables import Workload
 

@@ -9,7 +9,7 @@ from fedsel.privacy.calibration import AccountingChoice, plan_noise
 from fedsel.privacy.plan import Adjacency, Mechanism, NoisePlan
 from fedsel.privacy.rounds import plan_rounds
 from fedsel.schema import Schema
-from fedsel.selection.loss import Sensitive
+from fedsel.selection.loss_tables import Sensitive
 from fedsel.selection.precision import Precision, table_precisions
 from fedsel.selection.weights import COMPONENT_NAMES, LossWeights
 from fedsel.tables import Workload

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -18,7 +19,8 @@ from fedsel.selection.arguments import check_effort, check_numbers, is_whole
 from fedsel.selection.certificates import ROUNDING, CertificateMode, describe, seek
 from fedsel.selection.constraints import Constraints, Ruleset, resolve
 from fedsel.selection.denoising import DenoiseMethod, denoise, resolve_method
-from fedsel.selection.loss import FederationLoss, Sensitive
+from fedsel.selection.loss import FederationLoss
+from fedsel.selection.loss_tables import Sensitive
 from fedsel.selection.methods import Effort, Found, Progress, Starts, Task
 from fedsel.selection.result import Certificate, Member, RunnerUp, Selection, SizeResult, StopReason
 from fedsel.selection.schedule import Schedule
@@ -40,6 +42,7 @@ def select(
     constraints: Constraints | None = None,
     tolerance: float = 0.01,
     denoise_method: DenoiseMethod = "auto",
+    prepared: str | os.PathLike[str] | None = None,
     certificate: CertificateMode = "auto",
     schedule: Schedule | None = None,
     chains: int = 5,
@@ -76,6 +79,9 @@ def select(
         Bits of loss that a smaller federation may be worse; used with a range of sizes.
     denoise_method : {"auto", "none", "clip", "consistent", "shrink", "reference"}
         What is done to the noisy tables first; see `denoise`.
+    prepared : path or None
+        A file in which `prepare` has laid out this pool, denoised already: it is mapped, so that a pool needs neither
+        denoising nor memory for all its tables.
     certificate : {"auto", "enumerate", "model", "none"}
         What to do after the search to know how good its result is. ``enumerate`` evaluates every federation, which
         proves the optimum. ``model`` goes through all of them under a second-order model of the loss, most by bounds,
@@ -126,7 +132,12 @@ def select(
     check_effort(seed, threads, time_limit)
     if not (isinstance(tolerance, float | int) and tolerance >= 0):
         raise SelectionError(f"tolerance must be at least 0, got {tolerance!r}")
-    loss = FederationLoss(denoise(pool, method=denoise_method), weights=weights, sensitive=sensitive)
+    if prepared is None:
+        loss = FederationLoss(denoise(pool, method=denoise_method), weights=weights, sensitive=sensitive)
+    else:
+        loss = FederationLoss.prepared(
+            pool, prepared, denoise_method=denoise_method, weights=weights, sensitive=sensitive
+        )
     ruleset = resolve(constraints or Constraints(), pool)
     starts = [loss.rows(members) for members in initial]
     method: SearchMethod = "expand" if search == "auto" else search
