@@ -38,27 +38,38 @@ void run_rounds(const std::vector<std::size_t>& rounds, std::size_t threads, Wor
         best = i;
     return best;
   };
-  const auto leave = [&](Item& item) {
-    if (item.left) return;
-    item.left = true;
-    --staying;
+  // Whoever has worked ahead and waits for an item at a round that it will not reach goes on without.
+  const auto leave = [&](std::size_t first) {
+    std::vector<std::size_t> leaving{first};
+    while (!leaving.empty()) {
+      const std::size_t gone = leaving.back();
+      leaving.pop_back();
+      if (items[gone].left) continue;
+      items[gone].left = true;
+      --staying;
+      for (std::size_t i = 0; i < items.size(); ++i) {
+        if (!items[i].waiting || partner(i, items[i].done - 1) != gone) continue;
+        items[i].waiting = false;
+        if (items[i].done == rounds[i]) leaving.push_back(i);
+      }
+    }
   };
   const auto worked = [&](std::size_t i, bool stays) {
     Item& item = items[i];
     const std::size_t round = item.done++, other = partner(i, round);
     item.busy = false;
-    if (!stays) leave(item);
+    if (!stays) leave(i);
     if (other != i) {
       Item& met = items[other];
       if (met.waiting && met.done == item.done) {
         if (stays) meet(i, other, round);
         met.waiting = false;
-        if (met.done == rounds[other]) leave(met);
+        if (met.done == rounds[other]) leave(other);
       } else if (stays && !met.left) {
         item.waiting = true;
       }
     }
-    if (!item.waiting && item.done == rounds[i]) leave(item);
+    if (!item.waiting && item.done == rounds[i]) leave(i);
   };
 
   parallel_for(std::min(std::max<std::size_t>(threads, 1), items.size()), threads, [&](std::size_t, std::size_t) {

@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <stdexcept>
+#include <thread>
 #include <vector>
 
 #include "rounds.hpp"
@@ -68,6 +69,27 @@ TEST_CASE("items that leave early keep nobody waiting") {
     CHECK(worked[2] == 8);
     CHECK(worked[3] == 3);
     CHECK(worked[4] == 20);
+  }
+}
+
+TEST_CASE("an item that leaves lets go whoever waits for it at a later round") {
+  // Both orders of finishing are forced: item 1 leaves only after item 0 has worked ahead and waits for it, and before.
+  for (const bool ahead : {true, false}) {
+    std::atomic<bool> free{false};
+    std::vector<std::atomic<std::size_t>> worked(2);
+    run_rounds(
+        {4, 2}, 2,
+        [&](std::size_t i, std::size_t round) {
+          const bool wait = round == (i == 1 ? 0 : 2) && (i == 1) == ahead;
+          while (wait && !free) std::this_thread::yield();
+          if (round == (i == 0 ? 2 : 0) && !wait) free = true;
+          ++worked[i];
+          return true;
+        },
+        [](std::size_t i, std::size_t round) { return round == 2 ? 1 - i : i; },
+        [](std::size_t, std::size_t, std::size_t) {});
+    CHECK(worked[0] == 4);
+    CHECK(worked[1] == 2);
   }
 }
 
