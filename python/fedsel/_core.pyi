@@ -37,6 +37,20 @@ class FoundSubgroups(TypedDict):
     evaluations: int
     stop_reason: Literal["completed", "time limit", "interrupted"]
 
+def rake_tables(
+    cells: npt.NDArray[np.float64],
+    margins: npt.NDArray[np.float64],
+    domain: Sequence[int],
+    pairs: Sequence[tuple[int, int]],
+) -> npt.NDArray[np.float64]: ...
+def round_tables(
+    cells: npt.NDArray[np.float64],
+    margins: npt.NDArray[np.float64],
+    totals: Sequence[int],
+    domain: Sequence[int],
+    pairs: Sequence[tuple[int, int]],
+) -> npt.NDArray[np.int32]: ...
+
 class LossModel:
     def __init__(
         self,
