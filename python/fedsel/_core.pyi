@@ -26,6 +26,12 @@ class ModelCertification(SearchResult):
     best_error: float
     band: float
 
+class Branching(SearchResult):
+    applies: bool
+    optimal: bool
+    bound: float
+    nodes: int
+
 class Descent(SearchResult):
     certified: list[int]
 
@@ -108,6 +114,17 @@ def certify(
     time_limit: float,
     progress: _Progress,
 ) -> ModelCertification: ...
+def branch(
+    problem: Problem,
+    *,
+    known: Sequence[int],
+    gaps: Sequence[float],
+    most_nodes: int,
+    keep: int,
+    threads: int,
+    time_limit: float,
+    progress: _Progress,
+) -> Branching: ...
 def exchange(
     problem: Problem,
     *,

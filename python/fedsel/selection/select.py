@@ -76,11 +76,13 @@ def select(
         Bits of loss that a smaller federation may be worse; used with a range of sizes.
     denoise_method : {"auto", "none", "clip", "consistent", "shrink", "reference"}
         What is done to the noisy tables first; see `denoise`.
-    certificate : {"auto", "enumerate", "model", "none"}
+    certificate : {"auto", "enumerate", "bound", "model", "none"}
         What to do after the search to know how good its result is. ``enumerate`` evaluates every federation, which
-        proves the optimum. ``model`` goes through all of them under a second-order model of the loss, most by bounds,
-        and evaluates exactly those that the model puts within its error band of the best: strong evidence, no proof.
-        ``auto`` enumerates up to 3,000,000 federations, and else tries the model for about a second.
+        proves the optimum. ``bound`` proves it by branch and bound, where the pool's tables agree (exact and denoised
+        ones do), or says by how much a better federation is better at most. ``model`` goes through all of them under a
+        second-order model of the loss, most by bounds, and evaluates exactly those that the model puts within its error
+        band of the best: strong evidence, no proof. ``auto`` enumerates up to 3,000,000 federations; else it tries
+        bounds and, where they end without proof, the model, for about a second each.
     schedule : Schedule or None
         Annealing only: temperatures; by default fitted to the pool. `GeometricSchedule` is the paper's.
     chains : int
