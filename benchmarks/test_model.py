@@ -15,7 +15,7 @@ from simanneal import Annealer
 from fedsel import FederationLoss, GeometricSchedule, select
 from fedsel.datasets.example import load_example
 from fedsel.privacy.calibration import plan_noise
-from fedsel.selection import methods
+from fedsel.selection import denoise, methods
 from fedsel.selection.constraints import Ruleset
 from fedsel.selection.methods import Effort, Task
 
@@ -82,3 +82,15 @@ def test_model_certificate(benchmark, k, epsilon):
 def test_enumeration(benchmark, pool, k):
     found = benchmark.pedantic(select, (pool, k), {"certificate": "enumerate"}, rounds=1, iterations=1)
     assert found.certificate.kind == "proof"
+
+
+@pytest.mark.benchmark(group="certificates")
+@pytest.mark.parametrize("epsilon", [math.inf, 1.0])
+@pytest.mark.parametrize("k", [5, 6, 8, 10, 15, 20, 30])
+def test_branch_and_bound(benchmark, k, epsilon):
+    """Denoised, since tables must agree."""
+    example = load_example()
+    pool = denoise(example.pool(plan_noise(len(example.workload.sets), epsilon=epsilon), seed=0))
+    found = benchmark.pedantic(select, (pool, k), {"certificate": "bound"}, rounds=3, iterations=1)
+    assert found.certificate.kind == "proof"
+    benchmark.extra_info["statement"] = found.certificate.statement

@@ -10,6 +10,7 @@
 
 #include "anneal.hpp"
 #include "baselines.hpp"
+#include "branch.hpp"
 #include "certify.hpp"
 #include "enumerate.hpp"
 #include "exchange.hpp"
@@ -128,6 +129,24 @@ py::dict bind_certify(const BoundProblem& bound, const Members& known, std::size
   out["random_error"] = result.random_error;
   out["best_error"] = result.best_error;
   out["band"] = result.band;
+  return out;
+}
+
+py::dict bind_branch(const BoundProblem& bound, const Members& known, std::vector<double> gaps,
+                     std::uint64_t most_nodes, std::size_t keep, std::size_t threads, double time_limit,
+                     const py::object& progress) {
+  check_effort(keep, 0);
+  for (double gap : gaps)
+    if (!(gap >= 0.0)) throw std::invalid_argument("gaps must not be negative");
+  const BranchOptions options{starts_of(bound.problem, {known})[0], std::move(gaps), most_nodes, keep, threads};
+  Control control(time_limit);
+  const auto result = run_watched(control, progress, [&](Control& c) { return branch(bound.problem, options, c); });
+  py::dict out = describe(result.board, control);
+  out["evaluations"] = result.evaluated;
+  out["applies"] = result.applies;
+  out["optimal"] = result.optimal;
+  out["bound"] = result.bound;
+  out["nodes"] = result.nodes;
   return out;
 }
 
@@ -292,6 +311,8 @@ void register_search(py::module_& m) {
   m.def("certify", &bind_certify, py::arg("problem").none(false), py::kw_only(), py::arg("known"), py::arg("sample"),
         py::arg("most"), py::arg("most_prefixes"), py::arg("keep"), py::arg("threads"), py::arg("seed"),
         py::arg("time_limit"), py::arg("progress"));
+  m.def("branch", &bind_branch, py::arg("problem").none(false), py::kw_only(), py::arg("known"), py::arg("gaps"),
+        py::arg("most_nodes"), py::arg("keep"), py::arg("threads"), py::arg("time_limit"), py::arg("progress"));
   m.def("exchange", &bind_exchange, py::arg("problem").none(false), py::kw_only(), py::arg("start"), py::arg("size"),
         py::arg("keep"), py::arg("threads"), py::arg("time_limit"), py::arg("progress"));
   m.def("expand", &bind_expand, py::arg("problem").none(false), py::kw_only(), py::arg("random_starts"),

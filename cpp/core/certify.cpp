@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <limits>
 #include <queue>
 #include <stdexcept>
 #include <utility>
@@ -126,6 +127,9 @@ class Certification {
     for (std::size_t i = 0; i < std::max<std::size_t>(options_.threads, 1); ++i)
       parts.push_back({Evaluator(problem_.model()), Leaderboard(options_.keep), LowestErrors(options_.sample)});
     std::atomic<std::uint64_t> rechecked{0};
+    const std::uint64_t total = binomial(problem_.free().size(), problem_.choices());
+    control_.evaluations = 0;
+    control_.planned = total == std::numeric_limits<std::uint64_t>::max() ? 0 : total;
     const auto coverage = QuadraticSearch(problem_, model_, options_.threads)
                               .run(
                                   threshold,

@@ -63,6 +63,16 @@ Problem::Problem(const LossModel& model, std::size_t k, Members fixed, Members f
 
 Problem::Problem(const LossModel& model, std::size_t k) : Problem(model, k, {}, all_clients(model), {}, {}) {}
 
+Problem Problem::restricted(Members fixed, Members free) const {
+  Problem part = *this;
+  part.fixed_ = std::move(fixed);
+  part.free_ = std::move(free);
+  part.fallback_.clear();
+  std::sort(part.fixed_.begin(), part.fixed_.end());
+  std::sort(part.free_.begin(), part.free_.end());
+  return part;
+}
+
 Members Problem::start(Members chosen, Philox& random) const {
   Members members = fixed_;
   members.insert(members.end(), chosen.begin(), chosen.end());

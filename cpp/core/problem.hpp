@@ -29,6 +29,9 @@ class Problem {
   // All clients free, no constraints.
   Problem(const LossModel& model, std::size_t k);
 
+  // The same with other fixed and free clients; no federation need keep the constraints, so it has no starts.
+  Problem restricted(Members fixed, Members free) const;
+
   const LossModel& model() const { return *model_; }
   std::size_t k() const { return k_; }
   const Members& fixed() const { return fixed_; }

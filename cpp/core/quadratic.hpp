@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <utility>
 #include <vector>
 
 #include "control.hpp"
@@ -23,6 +24,11 @@ class QuadraticModel {
  public:
   // Throws std::invalid_argument for more than kMaxClients clients. Where `control` stops it, ready() is false.
   QuadraticModel(const LossModel& model, const Members& reference, std::size_t threads, Control& control);
+
+  // A form of the same kind from its parts; see minorant.hpp. `couplings`: clients x clients.
+  QuadraticModel(std::vector<double> records, std::vector<double> scores, std::vector<double> couplings)
+      : records_(std::move(records)), scores_(std::move(scores)), couplings_(std::move(couplings)), ready_(true) {}
+  QuadraticModel() = default;
 
   static constexpr std::size_t kMaxClients = 4096;
 

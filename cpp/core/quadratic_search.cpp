@@ -156,7 +156,7 @@ struct Halt {
 class Worker {
  public:
   Worker(const Problem& problem, const QuadraticModel& model, const Form& form, const Bounds& bounds, double threshold,
-         const QuadraticSearch::Found& found, std::size_t number, Control& control, Halt& halt)
+         const QuadraticSearch::Found& found, std::size_t number, bool reports, Control& control, Halt& halt)
       : problem_(problem),
         model_(model),
         form_(form),
@@ -164,6 +164,7 @@ class Worker {
         threshold_(threshold),
         found_(found),
         number_(number),
+        reports_(reports),
         control_(control),
         halt_(halt),
         tail_(tail_size(form.size, problem.choices())),
@@ -243,7 +244,7 @@ class Worker {
   void count(std::uint64_t federations, std::uint64_t& to) {
     if (!countable_) return;
     to += federations;
-    control_.evaluations.fetch_add(federations, std::memory_order_relaxed);
+    if (reports_) control_.evaluations.fetch_add(federations, std::memory_order_relaxed);
   }
 
   void set_aside() {
@@ -296,6 +297,7 @@ class Worker {
   const double threshold_;
   const QuadraticSearch::Found& found_;
   const std::size_t number_;
+  const bool reports_;
   Control& control_;
   Halt& halt_;
   const std::size_t tail_, prefix_;
@@ -314,8 +316,8 @@ class Worker {
 
 }  // namespace
 
-QuadraticSearch::QuadraticSearch(const Problem& problem, const QuadraticModel& model, std::size_t threads)
-    : problem_(problem), model_(model), threads_(std::max<std::size_t>(threads, 1)) {}
+QuadraticSearch::QuadraticSearch(const Problem& problem, const QuadraticModel& model, std::size_t threads, bool reports)
+    : problem_(problem), model_(model), threads_(std::max<std::size_t>(threads, 1)), reports_(reports) {}
 
 bool QuadraticSearch::fits(const Problem& problem) {
   const std::size_t free = problem.free().size();
@@ -325,9 +327,6 @@ bool QuadraticSearch::fits(const Problem& problem) {
 QuadraticCoverage QuadraticSearch::run(double threshold, const Found& found, std::uint64_t most_prefixes,
                                        Control& control) const {
   const std::size_t choices = problem_.choices();
-  control.evaluations = 0;
-  const std::uint64_t total = binomial(problem_.free().size(), choices);
-  control.planned = total == kUncountable ? 0 : total;
   QuadraticCoverage coverage;
   if (choices == 0) {
     coverage.enumerated = 1;
@@ -344,7 +343,8 @@ QuadraticCoverage QuadraticSearch::run(double threshold, const Found& found, std
     if (halt.now() || control.stopped()) return;
     auto& worker = workers[number];
     if (!worker)
-      worker = std::make_unique<Worker>(problem_, model_, form, bounds, threshold, found, number, control, halt);
+      worker =
+          std::make_unique<Worker>(problem_, model_, form, bounds, threshold, found, number, reports_, control, halt);
     worker->run(tasks[task]);
   });
   parallel_for(threads_, threads_, [&](std::size_t number, std::size_t) {

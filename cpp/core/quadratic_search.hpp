@@ -24,7 +24,8 @@ class QuadraticSearch {
   // Whether the tables of bounds fit into memory.
   static bool fits(const Problem& problem);
 
-  QuadraticSearch(const Problem& problem, const QuadraticModel& model, std::size_t threads);
+  // `reports`: whether federations enumerated or bounded are added to the control's evaluations.
+  QuadraticSearch(const Problem& problem, const QuadraticModel& model, std::size_t threads, bool reports = true);
 
   // Calls found(members, value, worker) once for every federation that keeps the constraints and whose value under the
   // model is at most `threshold` (finite), on `threads` threads, in no particular order; members are increasing. Ends
@@ -36,6 +37,7 @@ class QuadraticSearch {
   const Problem& problem_;
   const QuadraticModel& model_;
   std::size_t threads_;
+  bool reports_;
 };
 
 }  // namespace fedsel

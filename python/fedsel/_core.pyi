@@ -26,6 +26,12 @@ class ModelCertification(SearchResult):
     best_error: float
     band: float
 
+class Branching(SearchResult):
+    applies: bool
+    optimal: bool
+    bound: float
+    nodes: int
+
 class Descent(SearchResult):
     certified: list[int]
 
@@ -36,6 +42,20 @@ class FoundSubgroups(TypedDict):
     found: list[tuple[float, list[int], int, int]]
     evaluations: int
     stop_reason: Literal["completed", "time limit", "interrupted"]
+
+def rake_tables(
+    cells: npt.NDArray[np.float64],
+    margins: npt.NDArray[np.float64],
+    domain: Sequence[int],
+    pairs: Sequence[tuple[int, int]],
+) -> npt.NDArray[np.float64]: ...
+def round_tables(
+    cells: npt.NDArray[np.float64],
+    margins: npt.NDArray[np.float64],
+    totals: Sequence[int],
+    domain: Sequence[int],
+    pairs: Sequence[tuple[int, int]],
+) -> npt.NDArray[np.int32]: ...
 
 class LossModel:
     def __init__(
@@ -109,6 +129,17 @@ def certify(
     time_limit: float,
     progress: _Progress,
 ) -> ModelCertification: ...
+def branch(
+    problem: Problem,
+    *,
+    known: Sequence[int],
+    gaps: Sequence[float],
+    most_nodes: int,
+    keep: int,
+    threads: int,
+    time_limit: float,
+    progress: _Progress,
+) -> Branching: ...
 def exchange(
     problem: Problem,
     *,

@@ -15,7 +15,8 @@ from fedsel import FederationLoss, GeometricSchedule, select
 from fedsel.datasets.example import load_example
 from fedsel.privacy.calibration import plan_noise
 from fedsel.report import wording
-from fedsel.selection import Constraints, LossWeights, certificates, methods
+from fedsel.selection import Constraints, LossWeights, bounds, certificates, methods
+from fedsel.selection.evidence import ModelEvidence
 from fedsel.selection.result import CertificateKind
 from reference import best_by_enumeration, made_exact_pool, made_pool
 
@@ -38,7 +39,8 @@ def test_the_model_certificate_finds_the_optimum_of_small_pools(seed, k, exact):
 
 
 @pytest.mark.parametrize("epsilon", [math.inf, 1.0])
-def test_too_many_federations_to_enumerate_get_a_model_certificate(epsilon):
+def test_where_bounds_end_without_proof_the_model_is_tried(epsilon, monkeypatch):
+    monkeypatch.setattr(certificates, "_BOUND_WORK", 10 * 46**2)
     pool = states(epsilon)
     found = select(pool, 10)
     assert found.certificate.kind == "model"
@@ -85,6 +87,8 @@ def test_the_result_does_not_depend_on_the_number_of_threads():
 
 def test_auto_leaves_alone_what_takes_long(monkeypatch):
     pool = states()
+    monkeypatch.setattr(certificates, "_BOUND_CLIENTS", 45)
+    monkeypatch.setattr(bounds, "branch_and_bound", None)  # not even tried
     monkeypatch.setattr(certificates, "_MODEL_RECHECKS", 10)
     wide = select(pool, 10).certificate
     assert wide.kind == "swap-optimal"
@@ -120,7 +124,7 @@ def test_exchanges_of_several_members(monkeypatch, size):
 def test_a_model_that_was_wrong_gives_no_model_certificate():
     loss = SimpleNamespace(shift=0, losses_of=lambda federations: [-1.0])
     task = SimpleNamespace(constrained=False, loss=loss)
-    evidence = methods.ModelEvidence("certified", covered=10, rechecked=3, compared=3, band=0.1)
+    evidence = ModelEvidence("certified", covered=10, rechecked=3, compared=3, band=0.1)
     search = methods.Found(((-1.0, (0, 1)),), 5, 0.1, "completed")
     model = methods.Found(((-1.0, (0, 1)),), 3, 0.1, "completed", model=evidence)
     better = methods.Found(((-1.5, (2, 3)),), 4, 0.1, "completed", certified=(2, 3), exchanged=2)

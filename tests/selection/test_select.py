@@ -170,7 +170,7 @@ def test_clipping_changes_noisy_pools_only():
         ({"k": True}, "k must be a number, or a smallest and a largest one, got True"),
         ({"search": "magic"}, "search must be one of auto, expand, anneal, temper, model, .*, got 'magic'"),
         ({"search": "temper", "chains": 1}, "replica exchange needs at least 2 chains, got 1"),
-        ({"certificate": "maybe"}, "certificate must be one of auto, enumerate, model, none, got 'maybe'"),
+        ({"certificate": "maybe"}, "certificate must be one of auto, enumerate, bound, model, none, got 'maybe'"),
         ({"seed": -1}, "seed must be between 0 and"),
         ({"threads": 0}, "threads must be between 1 and 1024, got 0"),
         ({"chains": 0}, "chains must be between 1 and"),

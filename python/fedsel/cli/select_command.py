@@ -67,8 +67,9 @@ def select_command(
     certificate: Annotated[
         CertificateMode,
         typer.Option(
-            help="enumerate evaluates every federation: a proof; model goes through all of them under a second-order "
-            "model of the loss: strong evidence; auto does what takes a second or two.",
+            help="enumerate evaluates every federation: a proof; bound proves the same by branch and bound, or says by "
+            "how much a better one is better at most; model goes through all of them under a second-order model of the "
+            "loss: strong evidence; auto does what takes a second or two.",
             rich_help_panel=_SEARCH,
         ),
     ] = "auto",
@@ -111,7 +112,8 @@ def select_command(
 
     [bold]fedsel select releases/*.parquet -k 3-8 --include CT --clients facts.csv --at-least region=south:2[/]
 
-    The result says which certificate it carries: [bold]proof[/] (every federation was evaluated), [bold]model[/]
+    The result says which certificate it carries: [bold]proof[/] (every federation was evaluated, or
+    proved not to be better), [bold]model[/]
     (every one was enumerated or bounded under a second-order model, close ones evaluated), [bold]swap-optimal[/] (no
     single exchange improves it) or [bold]none[/]. Ctrl-C returns the best federation so far.
     """

@@ -17,7 +17,7 @@ PARTS = {
 }
 
 _CERTIFICATES = {
-    "proof": ("Proved best", "Every federation of this size was evaluated."),
+    "proof": ("Proved best", "Every federation of this size was evaluated, or proved not to be better."),
     "model": (
         "Best under the second-order model",
         "All federations were gone through, most by a model of the loss whose error is measured, not proved.",
@@ -66,7 +66,9 @@ def epsilon(selection: Selection) -> str:
 
 def certificate(selection: Selection) -> tuple[str, str]:
     """Return the certificate as a title and a sentence on what it leaves open."""
-    return _CERTIFICATES[selection.certificate.kind]
+    title, remark = _CERTIFICATES[selection.certificate.kind]
+    gap = selection.certificate.gap
+    return title, f"{remark} None is better by more than {gap:.2g} bits: that is proved." if gap else remark
 
 
 def standing(comparison: Comparison) -> str:

@@ -30,11 +30,16 @@ class Consistent:
         Noise variance of each, in records squared.
     totals : ndarray of float64, shape (clients,)
         Number of records of each client.
+    margins, margin_variance : ndarray of float64, shape (clients, categories)
+        One-way marginals that the tables agree on, one variable after another, and their noise variances; 0 for a
+        variable that no table holds.
     """
 
     cells: Array
     variance: Array
     totals: Array
+    margins: Array
+    margin_variance: Array
 
 
 def make_consistent(counts: Array, variance: Array, workload: Workload) -> Consistent:
@@ -97,4 +102,13 @@ def make_consistent(counts: Array, variance: Array, workload: Workload) -> Consi
             + outer / (precisions[second] * rows**2)
             + total_variance / (rows * columns) ** 2
         )[:, None]
-    return Consistent(cells, spread, totals)
+
+    margins, margin_variance = (np.zeros((clients, sum(workload.domain))) for _ in range(2))
+    for variable, effect in effects.items():
+        size = workload.domain[variable]
+        start = sum(workload.domain[:variable])
+        here = slice(start, start + size)
+        margins[:, here] = effect + totals[:, None] / size
+        variance_of = (1.0 - 1.0 / size) / precisions[variable] + total_variance / size**2
+        margin_variance[:, here] = variance_of[:, None]
+    return Consistent(cells, spread, totals, margins, margin_variance)

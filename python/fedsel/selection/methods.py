@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from operator import index
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from fedsel.errors import SelectionError
 from fedsel.pool import Pool
 from fedsel.selection.arguments import is_whole
 from fedsel.selection.constraints import Ruleset
+from fedsel.selection.evidence import BoundEvidence, ModelEvidence
 from fedsel.selection.feasibility import feasible_federation
 from fedsel.selection.loss import FederationLoss
 from fedsel.selection.result import ChainResult, StopReason
@@ -121,37 +122,11 @@ class Task:
 
 
 @dataclass(frozen=True)
-class ModelEvidence:
-    """What enumeration under the second-order model came to.
-
-    Parameters
-    ----------
-    outcome : {"certified", "too wide", "too long", "stopped"}
-        Whether every federation was enumerated or bounded and all inside the error band evaluated exactly; or that too
-        many are inside the band, or the bounds leave too much to enumerate, or that it was stopped.
-    covered : int
-        Federations whose value under the model a complete search computes or bounds.
-    rechecked : int
-        Federations evaluated exactly.
-    compared : int
-        How many of the model's best federations its error was measured on, besides `MODEL_SAMPLE` random ones.
-    band : float
-        Twice the largest error, in bits.
-    """
-
-    outcome: Literal["certified", "too wide", "too long", "stopped"]
-    covered: int
-    rechecked: int
-    compared: int
-    band: float
-
-
-@dataclass(frozen=True)
 class Found:
     """Raw result of one search: pool rows, losses as the search saw them.
 
     `certified` are the rows of a federation that no exchange of up to `exchanged` members improves, if one is known;
-    `model` says what a search under the second-order model came to.
+    `model` says what a search under the second-order model came to, `bounds` what branch and bound did.
     """
 
     best: tuple[tuple[float, tuple[int, ...]], ...]
@@ -162,6 +137,7 @@ class Found:
     exchanged: int = 1
     complete: bool = False
     model: ModelEvidence | None = None
+    bounds: BoundEvidence | None = None
     chains: tuple[ChainResult, ...] = ()
 
 
@@ -180,7 +156,8 @@ def check_size(k: Any, pool: Pool) -> None:
         raise SelectionError(f"k must be between 1 and {len(pool)}, got {k}")
 
 
-def _found(result: SearchResult, started: float, **known: Any) -> Found:
+def as_found(result: SearchResult, started: float, **known: Any) -> Found:
+    """Return a result of the core as found since `started`, with what else is known."""
     return Found(
         best=tuple((loss, tuple(rows)) for loss, rows in result["best"]),
         evaluations=result["evaluations"],
@@ -205,7 +182,7 @@ def expand(task: Task, effort: Effort) -> Found:
         time_limit=effort.time_limit,
         progress=effort.progress,
     )
-    return _found(result, started, certified=tuple(result["certified"]))
+    return as_found(result, started, certified=tuple(result["certified"]))
 
 
 def enumerate_all(task: Task, effort: Effort) -> Found:
@@ -218,7 +195,7 @@ def enumerate_all(task: Task, effort: Effort) -> Found:
         time_limit=effort.time_limit,
         progress=effort.progress,
     )
-    return _found(result, started, complete=result["complete"])
+    return as_found(result, started, complete=result["complete"])
 
 
 def certify_model(task: Task, effort: Effort, *, known: Sequence[int], most: int, most_prefixes: int) -> Found:
@@ -254,7 +231,7 @@ def certify_model(task: Task, effort: Effort, *, known: Sequence[int], most: int
         compared=result["compared"],
         band=result["band"],
     )
-    return _found(result, started, model=evidence)
+    return as_found(result, started, model=evidence)
 
 
 def exchanges(task: Task, size: int) -> int:
@@ -275,7 +252,7 @@ def exchange(task: Task, effort: Effort, *, start: Sequence[int], size: int) -> 
         time_limit=effort.time_limit,
         progress=effort.progress,
     )
-    return _found(result, started, certified=tuple(result["certified"]), exchanged=size)
+    return as_found(result, started, certified=tuple(result["certified"]), exchanged=size)
 
 
 def greedy(task: Task, effort: Effort) -> Found:
@@ -284,7 +261,7 @@ def greedy(task: Task, effort: Effort) -> Found:
     result = _core.greedy(
         task.problem, keep=effort.keep, seed=effort.seed, time_limit=effort.time_limit, progress=effort.progress
     )
-    return _found(result, started, certified=tuple(result["certified"]))
+    return as_found(result, started, certified=tuple(result["certified"]))
 
 
 def descend(task: Task, effort: Effort, *, starts: Starts = ()) -> Found:
@@ -301,7 +278,7 @@ def descend(task: Task, effort: Effort, *, starts: Starts = ()) -> Found:
         time_limit=effort.time_limit,
         progress=effort.progress,
     )
-    return _found(result, started, certified=tuple(result["certified"]))
+    return as_found(result, started, certified=tuple(result["certified"]))
 
 
 def anneal(
@@ -313,7 +290,7 @@ def anneal(
     """
     started = time.perf_counter()
     result = _refusing(_core.anneal, task.problem, **_annealing(task, effort, schedule, chains, starts))
-    return _found(result, started, chains=_chains(task, result))
+    return as_found(result, started, chains=_chains(task, result))
 
 
 def temper(
@@ -344,7 +321,7 @@ def temper(
         time_limit=effort.time_limit,
         progress=effort.progress,
     )
-    return _found(result, started, chains=_chains(task, result))
+    return as_found(result, started, chains=_chains(task, result))
 
 
 def _chains(task: Task, result: Annealing) -> tuple[ChainResult, ...]:
@@ -365,7 +342,7 @@ def anneal_model(
     """
     started = time.perf_counter()
     result = _refusing(_core.anneal_quadratic, task.problem, **_annealing(task, effort, schedule, chains, starts))
-    return _found(result, started, certified=tuple(result["certified"]))
+    return as_found(result, started, certified=tuple(result["certified"]))
 
 
 def _annealing(task: Task, effort: Effort, schedule: Schedule | None, chains: int, starts: Starts) -> dict[str, Any]:

@@ -20,19 +20,23 @@ class Certificate:
     Parameters
     ----------
     kind : {"proof", "model", "swap-optimal", "none"}
-        ``proof``: every federation of the size was evaluated and none has a lower loss. ``model``: every
-        federation was enumerated or bounded under the second-order model, and those inside its error band evaluated;
-        the band is measured, not proved. ``swap-optimal``: no exchange of one member for one outsider lowers the loss.
-        ``none``: nothing of this is known.
+        ``proof``: every federation of the size was evaluated, or proved by bounds not to have a lower loss. ``model``:
+        every federation was enumerated or bounded under the second-order model, and those inside its error band
+        evaluated; the band is measured, not proved. ``swap-optimal``: no exchange of one member for one outsider lowers
+        the loss. ``none``: nothing of this is known.
     statement : str
         The same in plain English.
     evaluations : int
         Federations evaluated for the certificate alone.
+    gap : float or None
+        Bits by which the best federation of the size is better at most, by proved bounds: 0 for a proof; None where
+        nothing of this is known.
     """
 
     kind: CertificateKind
     statement: str
     evaluations: int
+    gap: float | None = None
 
 
 @dataclass(frozen=True)

@@ -82,11 +82,13 @@ def select(
     prepared : path or None
         A file in which `prepare` has laid out this pool, denoised already: it is mapped, so that a pool needs neither
         denoising nor memory for all its tables.
-    certificate : {"auto", "enumerate", "model", "none"}
+    certificate : {"auto", "enumerate", "bound", "model", "none"}
         What to do after the search to know how good its result is. ``enumerate`` evaluates every federation, which
-        proves the optimum. ``model`` goes through all of them under a second-order model of the loss, most by bounds,
-        and evaluates exactly those that the model puts within its error band of the best: strong evidence, no proof.
-        ``auto`` enumerates up to 3,000,000 federations, and else tries the model for about a second.
+        proves the optimum. ``bound`` proves it by branch and bound, where the pool's tables agree (exact and denoised
+        ones do), or says by how much a better federation is better at most. ``model`` goes through all of them under a
+        second-order model of the loss, most by bounds, and evaluates exactly those that the model puts within its error
+        band of the best: strong evidence, no proof. ``auto`` enumerates up to 3,000,000 federations; else it tries
+        bounds and, where they end without proof, the model, for about a second each.
     schedule : Schedule or None
         Annealing only: temperatures; by default fitted to the pool. `GeometricSchedule` is the paper's.
     chains : int

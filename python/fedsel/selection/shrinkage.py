@@ -60,6 +60,10 @@ class CellStatistics:
         noise = self.clients + significance * (2.0 * self.clients) ** 0.5
         return np.asarray(np.maximum((spread - noise) / self.weight, 0.0))
 
+    def shrink(self, cells: Array, variance: Array, totals: Array, *, significance: float = 0.0) -> Array:
+        """Pull clients towards the pool; see `shrink` and `between`."""
+        return shrink(cells, variance, totals, self.mean(), self.between(significance))
+
 
 def shrink(cells: Array, variance: Array, totals: Array, mean: Array, between: Array) -> Array:
     """Pull each client's proportions towards a common distribution, by how much of their spread is noise.
