@@ -140,7 +140,8 @@ py::dict bind_branch(const BoundProblem& bound, const Members& known, std::vecto
     if (!(gap >= 0.0)) throw std::invalid_argument("gaps must not be negative");
   const BranchOptions options{starts_of(bound.problem, {known})[0], std::move(gaps), most_nodes, keep, threads};
   Control control(time_limit);
-  const auto result = run_watched(control, progress, [&](Control& c) { return branch(bound.problem, options, c); });
+  const auto result =
+      run_watched(bound, control, progress, [&](Control& c) { return branch(bound.problem, options, c); });
   py::dict out = describe(result.board, control);
   out["evaluations"] = result.evaluated;
   out["applies"] = result.applies;

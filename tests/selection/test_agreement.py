@@ -13,7 +13,7 @@ from fedsel.privacy.calibration import plan_noise
 from fedsel.selection import denoise
 from fedsel.selection.agreement import rake, round_to
 from fedsel.selection.consistency import make_consistent
-from fedsel.selection.loss import component_of
+from fedsel.selection.loss_tables import component_of
 from reference import made_schema
 
 
