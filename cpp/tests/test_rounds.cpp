@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <stdexcept>
+#include <thread>
 #include <vector>
 
 #include "rounds.hpp"
@@ -69,6 +70,28 @@ TEST_CASE("items that leave early keep nobody waiting") {
     CHECK(worked[3] == 3);
     CHECK(worked[4] == 20);
   }
+}
+
+TEST_CASE("an item that leaves lets those go on that were ahead and waiting for it") {
+  // Item 3 is in the last of its two rounds until item 4 has worked three and waits for it.
+  std::vector<std::atomic<std::size_t>> worked(5);
+  std::atomic<bool> waited{false};
+  run_rounds(
+      {4, 4, 4, 2, 4}, 2,
+      [&](std::size_t i, std::size_t round) {
+        if (i == 3 && round == 1)
+          while (worked[4] < 4 && !waited) {  // until item 4 waits for item 3 or is through
+            for (int turn = 0; turn < 1000; ++turn) std::this_thread::yield();
+            waited = worked[4] >= 3;
+          }
+        ++worked[i];
+        return true;
+      },
+      [](std::size_t i, std::size_t round) -> std::size_t {
+        return i == 4 && round == 2 ? 3 : i;  // item 3 never gets that far
+      },
+      [](std::size_t, std::size_t, std::size_t) {});
+  for (std::size_t i = 0; i < 5; ++i) CHECK(worked[i] == (i == 3 ? 2 : 4));
 }
 
 TEST_CASE("what an item throws ends the rounds and is thrown") {
