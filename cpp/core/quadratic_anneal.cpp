@@ -66,9 +66,9 @@ Members run_chain(const Problem& problem, const QuadraticModel& model, const Ann
   return best;
 }
 
-// Beyond the clients that the couplings have room for. A swap under the model would then be evaluated from the features of
-// two clients, as long as their rows: that takes as long as the bound on its exact loss (change_body.hpp) that annealing
-// refuses most proposals by.
+// Beyond the clients that the couplings have room for. A swap under the model would then be evaluated from the features
+// of two clients, as long as their rows: that takes as long as the bound on its exact loss (change_body.hpp) that
+// annealing refuses most proposals by.
 QuadraticAnnealingResult anneal_exactly(const Problem& problem, const AnnealingOptions& options, Control& control) {
   QuadraticAnnealingResult result{anneal(problem, options, control).board, {}};
   Evaluator evaluator(problem.model());

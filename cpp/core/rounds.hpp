@@ -25,6 +25,7 @@ void run_rounds(const std::vector<std::size_t>& rounds, std::size_t threads, Wor
   std::mutex guard;
   std::condition_variable changed;
   std::size_t staying = 0;
+  bool failed = false;
   for (std::size_t i = 0; i < items.size(); ++i) {
     items[i].left = rounds[i] == 0;
     staying += rounds[i] > 0;
@@ -38,43 +39,44 @@ void run_rounds(const std::vector<std::size_t>& rounds, std::size_t threads, Wor
         best = i;
     return best;
   };
-  // Whoever has worked ahead and waits for an item at a round that it will not reach goes on without.
-  const auto leave = [&](std::size_t first) {
-    std::vector<std::size_t> leaving{first};
-    while (!leaving.empty()) {
-      const std::size_t gone = leaving.back();
-      leaving.pop_back();
-      if (items[gone].left) continue;
-      items[gone].left = true;
-      --staying;
-      for (std::size_t i = 0; i < items.size(); ++i) {
-        if (!items[i].waiting || partner(i, items[i].done - 1) != gone) continue;
-        items[i].waiting = false;
-        if (items[i].done == rounds[i]) leaving.push_back(i);
-      }
-    }
+  const auto leave = [&](std::size_t i) {
+    if (items[i].left) return;
+    items[i].left = true;
+    --staying;
+  };
+  const auto go_on = [&](std::size_t i) {
+    items[i].waiting = false;
+    if (items[i].done == rounds[i]) leave(i);
   };
   const auto worked = [&](std::size_t i, bool stays) {
     Item& item = items[i];
     const std::size_t round = item.done++, other = partner(i, round);
     item.busy = false;
     if (!stays) leave(i);
-    if (other != i) {
-      Item& met = items[other];
-      if (met.waiting && met.done == item.done) {
-        if (stays) meet(i, other, round);
-        met.waiting = false;
-        if (met.done == rounds[other]) leave(other);
-      } else if (stays && !met.left) {
-        item.waiting = true;
+    if (stays && other != i && !items[other].left) {
+      item.waiting = true;
+      if (items[other].waiting && items[other].done == item.done) {
+        meet(i, other, round);
+        go_on(other);
+        go_on(i);
       }
+    } else if (item.done == rounds[i]) {
+      leave(i);
     }
-    if (!item.waiting && item.done == rounds[i]) leave(i);
+    // Whoever waits for one that has left goes on; it may have been rounds ahead of it.
+    for (bool freed = true; freed;) {
+      freed = false;
+      for (std::size_t j = 0; j < items.size(); ++j)
+        if (items[j].waiting && items[partner(j, items[j].done - 1)].left) {
+          go_on(j);
+          freed = true;
+        }
+    }
   };
 
   parallel_for(std::min(std::max<std::size_t>(threads, 1), items.size()), threads, [&](std::size_t, std::size_t) {
     std::unique_lock lock(guard);
-    while (staying > 0) {
+    while (staying > 0 && !failed) {
       const std::size_t i = next();
       if (i == items.size()) {
         changed.wait(lock);
@@ -89,7 +91,7 @@ void run_rounds(const std::vector<std::size_t>& rounds, std::size_t threads, Wor
         worked(i, stays);
       } catch (...) {
         if (!lock.owns_lock()) lock.lock();
-        staying = 0;
+        failed = true;
         changed.notify_all();
         throw;
       }

@@ -72,25 +72,26 @@ TEST_CASE("items that leave early keep nobody waiting") {
   }
 }
 
-TEST_CASE("an item that leaves lets go whoever waits for it at a later round") {
-  // Both orders of finishing are forced: item 1 leaves only after item 0 has worked ahead and waits for it, and before.
-  for (const bool ahead : {true, false}) {
-    std::atomic<bool> free{false};
-    std::vector<std::atomic<std::size_t>> worked(2);
-    run_rounds(
-        {4, 2}, 2,
-        [&](std::size_t i, std::size_t round) {
-          const bool wait = round == (i == 1 ? 0 : 2) && (i == 1) == ahead;
-          while (wait && !free) std::this_thread::yield();
-          if (round == (i == 0 ? 2 : 0) && !wait) free = true;
-          ++worked[i];
-          return true;
-        },
-        [](std::size_t i, std::size_t round) { return round == 2 ? 1 - i : i; },
-        [](std::size_t, std::size_t, std::size_t) {});
-    CHECK(worked[0] == 4);
-    CHECK(worked[1] == 2);
-  }
+TEST_CASE("an item that leaves lets those go on that were ahead and waiting for it") {
+  // Item 3 is in the last of its two rounds until item 4 has worked three and waits for it.
+  std::vector<std::atomic<std::size_t>> worked(5);
+  std::atomic<bool> waited{false};
+  run_rounds(
+      {4, 4, 4, 2, 4}, 2,
+      [&](std::size_t i, std::size_t round) {
+        if (i == 3 && round == 1)
+          while (worked[4] < 4 && !waited) {  // until item 4 waits for item 3 or is through
+            for (int turn = 0; turn < 1000; ++turn) std::this_thread::yield();
+            waited = worked[4] >= 3;
+          }
+        ++worked[i];
+        return true;
+      },
+      [](std::size_t i, std::size_t round) -> std::size_t {
+        return i == 4 && round == 2 ? 3 : i;  // item 3 never gets that far
+      },
+      [](std::size_t, std::size_t, std::size_t) {});
+  for (std::size_t i = 0; i < 5; ++i) CHECK(worked[i] == (i == 3 ? 2 : 4));
 }
 
 TEST_CASE("what an item throws ends the rounds and is thrown") {
