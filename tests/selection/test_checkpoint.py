@@ -147,9 +147,7 @@ def test_states_that_cannot_be_are_refused(tmp_path, monkeypatch, pool, certific
 def test_where_a_checkpoint_goes(tmp_path, pool):
     path = tmp_path / "c.json"
     for k, options in ((3, {}), ((3, 4), {"search": "exhaustive"}), (3, {"certificate": "model"})):
-        with pytest.raises(
-            SelectionError, match="a checkpoint goes with one size, and search exhaustive or"
-        ):
+        with pytest.raises(SelectionError, match="a checkpoint goes with one size, and search exhaustive or"):
             select(pool, k, checkpoint=path, **options)
     with pytest.raises(SelectionError, match="cannot be written"):
         select(pool, 3, search="exhaustive", checkpoint=tmp_path / "none" / "c.json")
