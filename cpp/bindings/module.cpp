@@ -5,6 +5,7 @@ namespace py = pybind11;
 void register_agreement(py::module_& m);
 void register_count(py::module_& m);
 void register_loss(py::module_& m);
+void register_proofs(py::module_& m);
 void register_rows(py::module_& m);
 void register_search(py::module_& m);
 void register_subgroups(py::module_& m);
@@ -17,5 +18,6 @@ PYBIND11_MODULE(_core, m) {
   register_loss(m);
   register_rows(m);
   register_search(m);
+  register_proofs(m);
   register_subgroups(m);
 }

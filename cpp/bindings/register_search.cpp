@@ -10,91 +10,18 @@
 
 #include "anneal.hpp"
 #include "baselines.hpp"
-#include "branch.hpp"
 #include "certify.hpp"
 #include "enumerate.hpp"
 #include "exchange.hpp"
 #include "expand.hpp"
+#include "problem_binding.hpp"
 #include "quadratic_anneal.hpp"
-#include "watched.hpp"
 
 namespace py = pybind11;
 using namespace fedsel;
+using namespace fedsel_bindings;
 
 namespace {
-
-using Amounts = std::tuple<std::vector<std::int64_t>, std::int64_t, std::int64_t>;  // amounts, lower, upper
-
-// A problem and the model it refers to.
-struct BoundProblem {
-  std::shared_ptr<LossModel> model;
-  Problem problem;
-
-  BoundProblem(std::shared_ptr<LossModel> m, std::size_t k, Members fixed, Members free,
-               const std::vector<Amounts>& constraints, Members fallback)
-      : model(std::move(m)),
-        problem(*model, k, std::move(fixed), std::move(free), convert(constraints), std::move(fallback)) {}
-
-  static std::vector<LinearConstraint> convert(const std::vector<Amounts>& constraints) {
-    std::vector<LinearConstraint> result;
-    for (const auto& [amounts, lower, upper] : constraints) result.push_back({amounts, lower, upper});
-    return result;
-  }
-};
-
-// What was computed from rows that are not whole is not returned.
-template <class Run>
-auto run_watched(const BoundProblem& bound, Control& control, const py::object& progress, Run run) {
-  return fedsel_bindings::run_watched(control, progress, [&] { bound.model->check_rows(); }, std::move(run));
-}
-
-// Federations to start from: checked, and with the fixed members first, as the searches want them.
-std::vector<Members> starts_of(const Problem& problem, std::vector<Members> starts) {
-  for (auto& start : starts) {
-    if (start.size() != problem.k())
-      throw std::invalid_argument("an initial federation must have k = " + std::to_string(problem.k()) +
-                                  " members, got " + std::to_string(start.size()));
-    const Federation check(problem.model(), start);
-    std::sort(start.begin(), start.end());
-    const Members& fixed = problem.fixed();
-    if (!std::includes(start.begin(), start.end(), fixed.begin(), fixed.end()))
-      throw std::invalid_argument("an initial federation lacks a fixed member");
-    const auto chosen = std::stable_partition(start.begin(), start.end(), [&](std::uint32_t client) {
-      return std::binary_search(fixed.begin(), fixed.end(), client);
-    });
-    if (!std::includes(problem.free().begin(), problem.free().end(), chosen, start.end()))
-      throw std::invalid_argument("an initial federation has a member that is excluded");
-    if (Balance(problem, start).violation() > 0.0)
-      throw std::invalid_argument("an initial federation does not meet the constraints");
-  }
-  return starts;
-}
-
-py::dict describe(const Leaderboard& board, const Control& control) {
-  py::list entries;
-  for (const auto& entry : board.entries()) entries.append(py::make_tuple(entry.loss, py::cast(entry.members)));
-  py::dict result;
-  result["best"] = entries;
-  result["evaluations"] = control.evaluations.load();
-  result["stop_reason"] = fedsel_bindings::name_of(control.reason());
-  return result;
-}
-
-void check_effort(std::size_t keep, std::size_t starts) {
-  if (keep < 1) throw std::invalid_argument("keep must be at least 1");
-  if (starts > 1'000'000) throw std::invalid_argument("starts and chains must be at most 1,000,000");
-}
-
-py::dict bind_enumerate(const BoundProblem& bound, std::size_t keep, std::size_t threads, double time_limit,
-                        const py::object& progress) {
-  check_effort(keep, 0);
-  Control control(time_limit);
-  const auto result =
-      run_watched(bound, control, progress, [&](Control& c) { return enumerate(bound.problem, keep, threads, c); });
-  py::dict out = describe(result.board, control);
-  out["complete"] = result.complete;
-  return out;
-}
 
 const char* name_of(CertifyOutcome outcome) {
   switch (outcome) {
@@ -129,25 +56,6 @@ py::dict bind_certify(const BoundProblem& bound, const Members& known, std::size
   out["random_error"] = result.random_error;
   out["best_error"] = result.best_error;
   out["band"] = result.band;
-  return out;
-}
-
-py::dict bind_branch(const BoundProblem& bound, const Members& known, std::vector<double> gaps,
-                     std::uint64_t most_nodes, std::size_t keep, std::size_t threads, double time_limit,
-                     const py::object& progress) {
-  check_effort(keep, 0);
-  for (double gap : gaps)
-    if (!(gap >= 0.0)) throw std::invalid_argument("gaps must not be negative");
-  const BranchOptions options{starts_of(bound.problem, {known})[0], std::move(gaps), most_nodes, keep, threads};
-  Control control(time_limit);
-  const auto result =
-      run_watched(bound, control, progress, [&](Control& c) { return branch(bound.problem, options, c); });
-  py::dict out = describe(result.board, control);
-  out["evaluations"] = result.evaluated;
-  out["applies"] = result.applies;
-  out["optimal"] = result.optimal;
-  out["bound"] = result.bound;
-  out["nodes"] = result.nodes;
   return out;
 }
 
@@ -307,13 +215,9 @@ void register_search(py::module_& m) {
            py::arg("constraints"), py::arg("fallback"));
   m.def("binomial", &binomial, py::arg("n"), py::arg("k"), "Number of k-subsets, saturating at 2^64 - 1.");
   m.def("swap_gaps", &bind_swap_gaps, py::arg("problem").none(false), py::kw_only(), py::arg("count"), py::arg("seed"));
-  m.def("enumerate", &bind_enumerate, py::arg("problem").none(false), py::kw_only(), py::arg("keep"),
-        py::arg("threads"), py::arg("time_limit"), py::arg("progress"));
   m.def("certify", &bind_certify, py::arg("problem").none(false), py::kw_only(), py::arg("known"), py::arg("sample"),
         py::arg("most"), py::arg("most_prefixes"), py::arg("keep"), py::arg("threads"), py::arg("seed"),
         py::arg("time_limit"), py::arg("progress"));
-  m.def("branch", &bind_branch, py::arg("problem").none(false), py::kw_only(), py::arg("known"), py::arg("gaps"),
-        py::arg("most_nodes"), py::arg("keep"), py::arg("threads"), py::arg("time_limit"), py::arg("progress"));
   m.def("exchange", &bind_exchange, py::arg("problem").none(false), py::kw_only(), py::arg("start"), py::arg("size"),
         py::arg("keep"), py::arg("threads"), py::arg("time_limit"), py::arg("progress"));
   m.def("expand", &bind_expand, py::arg("problem").none(false), py::kw_only(), py::arg("random_starts"),

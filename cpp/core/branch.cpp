@@ -1,12 +1,10 @@
 #include "branch.hpp"
 
 #include <algorithm>
-#include <atomic>
-#include <memory>
+#include <iterator>
 #include <optional>
 #include <utility>
 
-#include "enumerate.hpp"
 #include "minorant.hpp"
 #include "parallel.hpp"
 #include "quadratic_search.hpp"
@@ -14,13 +12,9 @@
 namespace fedsel {
 namespace {
 
-struct Node {
-  Members fixed, free;
-};
-
 // What one subproblem came to.
 struct Outcome {
-  bool done = false;
+  bool closed = false;
   std::uint32_t split = 0;
   std::uint64_t evaluated = 0;
   Leaderboard board;
@@ -28,101 +22,111 @@ struct Outcome {
   explicit Outcome(std::size_t keep) : board(keep) {}
 };
 
-class Search {
- public:
-  Search(const Problem& problem, const BranchOptions& options, Control& control)
-      : problem_(problem), options_(options), control_(control), result_(options.keep) {}
+Outcome bound(const Problem& problem, const BranchOptions& options, const BranchNode& node, const Members& likely,
+              double threshold, Control& control) {
+  Outcome outcome(options.keep);
+  const Problem part = problem.restricted(node.fixed, node.free);
+  const Minorant minorant(part, likely);
+  Evaluator evaluator(part.model());
+  const auto coverage = QuadraticSearch(part, minorant.model(), 1, false)
+                            .run(
+                                threshold + minorant.allowance(),
+                                [&](const Members& members, double, std::size_t) {
+                                  if (++outcome.evaluated > options.most_evaluated) return false;
+                                  outcome.board.add(evaluator.loss(sum_rows(part.model(), members).data()), members);
+                                  return true;
+                                },
+                                options.most_prefixes, control);
+  outcome.closed = coverage.complete;
+  outcome.split = minorant.farthest();
+  return outcome;
+}
 
-  BranchResult run() {
-    Evaluator evaluator(problem_.model());
-    result_.board.add(evaluator.loss(sum_rows(problem_.model(), options_.known).data()), options_.known);
-    result_.applies = Minorant::applies(problem_) && QuadraticSearch::fits(problem_);
-    if (!result_.applies) return std::move(result_);
-    leaves_ = {{problem_.fixed(), problem_.free()}};
-    for (double gap : options_.gaps) {
-      const double threshold = best().loss - gap;
-      if (!close(threshold)) break;
-      // Whatever is below the threshold has been evaluated by now.
-      result_.bound = std::min(threshold, best().loss);
-      result_.optimal = result_.bound == best().loss;
-      if (result_.optimal) break;
-    }
-    return std::move(result_);
+void split(const BranchNode& node, std::uint32_t client, std::size_t k, std::vector<BranchNode>& to) {
+  BranchNode in{node.fixed, {}}, out{node.fixed, {}};
+  for (auto other : node.free)
+    if (other != client) in.free.push_back(other);
+  out.free = in.free;
+  in.fixed.push_back(client);
+  if (in.fixed.size() <= k) to.push_back(std::move(in));
+  if (out.fixed.size() + out.free.size() >= k) to.push_back(std::move(out));
+}
+
+// Tries the next gap. What was split for the last one stays split, since the threshold is higher.
+void begin_gap(const BranchOptions& options, BranchState& state) {
+  if (state.optimal || state.gap == options.gaps.size()) {
+    state.finished = true;
+    return;
   }
+  state.threshold = state.board.entries()[0].loss - options.gaps[state.gap];
+  state.next = std::move(state.closed);
+  state.closed.clear();
+}
 
- private:
-  const Candidate& best() const { return result_.board.entries()[0]; }
-
-  // Evaluates every federation whose bound is at most the threshold; false where it did not finish. What was split for
-  // one threshold stays split for the next, which is higher.
-  bool close(double threshold) {
-    std::vector<Node> open = std::move(leaves_);
-    leaves_.clear();
-    while (!open.empty()) {
-      if (result_.nodes + open.size() > options_.most_nodes || control_.stopped()) return false;
-      result_.nodes += open.size();
-      const Members likely = best().members;
-      std::vector<std::optional<Outcome>> outcomes(open.size());
-      parallel_for(open.size(), options_.threads, [&](std::size_t i, std::size_t) {
-        if (!control_.stopped()) outcomes[i] = bound(open[i], likely, threshold);
-      });
-      std::vector<Node> next;
-      for (std::size_t i = 0; i < open.size(); ++i) {
-        if (!outcomes[i]) return false;
-        result_.evaluated += outcomes[i]->evaluated;
-        control_.evaluations = result_.evaluated;
-        result_.board.merge(outcomes[i]->board);
-        if (outcomes[i]->done)
-          leaves_.push_back(std::move(open[i]));
-        else
-          split(open[i], outcomes[i]->split, next);
-      }
-      if (control_.reason() != StopReason::completed) return false;
-      open = std::move(next);
-    }
-    return true;
+// Opens the next level, or ends the gap where there is none: whatever is below its threshold has been evaluated.
+void begin_level(const BranchOptions& options, BranchState& state) {
+  while (state.next.empty() && !state.finished) {
+    const double best = state.board.entries()[0].loss;
+    state.bound = std::min(state.threshold, best);
+    state.optimal = state.bound == best;
+    ++state.gap;
+    begin_gap(options, state);
   }
-
-  Outcome bound(const Node& node, const Members& likely, double threshold) {
-    Outcome outcome(options_.keep);
-    const Problem part = problem_.restricted(node.fixed, node.free);
-    const Minorant minorant(part, likely);
-    Evaluator evaluator(part.model());
-    const auto coverage = QuadraticSearch(part, minorant.model(), 1, false)
-                              .run(
-                                  threshold + minorant.allowance(),
-                                  [&](const Members& members, double, std::size_t) {
-                                    if (++outcome.evaluated > options_.most_evaluated) return false;
-                                    outcome.board.add(evaluator.loss(sum_rows(part.model(), members).data()), members);
-                                    return true;
-                                  },
-                                  options_.most_prefixes, control_);
-    outcome.done = coverage.complete;
-    outcome.split = minorant.farthest();
-    return outcome;
+  if (state.finished) return;
+  if (state.nodes + state.next.size() > options.most_nodes) {
+    state.finished = true;
+    return;
   }
-
-  void split(const Node& node, std::uint32_t client, std::vector<Node>& to) const {
-    Node in{node.fixed, {}}, out{node.fixed, {}};
-    for (auto other : node.free)
-      if (other != client) in.free.push_back(other);
-    out.free = in.free;
-    in.fixed.push_back(client);
-    if (in.fixed.size() <= problem_.k()) to.push_back(std::move(in));
-    if (out.fixed.size() + out.free.size() >= problem_.k()) to.push_back(std::move(out));
-  }
-
-  const Problem& problem_;
-  const BranchOptions& options_;
-  Control& control_;
-  BranchResult result_;
-  std::vector<Node> leaves_;
-};
+  state.open = std::move(state.next);
+  state.next.clear();
+  state.nodes += state.open.size();
+  state.likely = state.board.entries()[0].members;
+}
 
 }  // namespace
 
-BranchResult branch(const Problem& problem, const BranchOptions& options, Control& control) {
-  return Search(problem, options, control).run();
+BranchState begin_branch(const Problem& problem, const BranchOptions& options) {
+  BranchState state(options.keep);
+  Evaluator evaluator(problem.model());
+  state.board.add(evaluator.loss(sum_rows(problem.model(), options.known).data()), options.known);
+  state.applies = Minorant::applies(problem) && QuadraticSearch::fits(problem);
+  state.finished = !state.applies;
+  if (state.finished) return state;
+  state.closed = {{problem.fixed(), problem.free()}};
+  begin_gap(options, state);
+  if (!state.finished) begin_level(options, state);
+  return state;
+}
+
+void advance_branch(const Problem& problem, const BranchOptions& options, std::size_t most, BranchState& state,
+                    Control& control) {
+  if (state.finished) return;
+  const std::size_t count = std::min(most, state.open.size());
+  std::vector<std::optional<Outcome>> outcomes(count);
+  parallel_for(count, options.threads, [&](std::size_t i, std::size_t) {
+    if (!control.stopped())
+      outcomes[i] = bound(problem, options, state.open[i], state.likely, state.threshold, control);
+  });
+  for (const auto& outcome : outcomes)
+    if (outcome) state.board.merge(outcome->board);
+  if (control.reason() != StopReason::completed) return;
+  for (std::size_t i = 0; i < count; ++i) {
+    state.evaluated += outcomes[i]->evaluated;
+    if (outcomes[i]->closed)
+      state.closed.push_back(std::move(state.open[i]));
+    else
+      split(state.open[i], outcomes[i]->split, problem.k(), state.next);
+  }
+  state.open.erase(state.open.begin(), state.open.begin() + static_cast<std::ptrdiff_t>(count));
+  control.evaluations = state.evaluated;
+  if (state.open.empty()) begin_level(options, state);
+}
+
+BranchState branch(const Problem& problem, const BranchOptions& options, Control& control) {
+  BranchState state = begin_branch(problem, options);
+  while (!state.finished && !control.stopped())
+    advance_branch(problem, options, std::numeric_limits<std::size_t>::max(), state, control);
+  return state;
 }
 
 }  // namespace fedsel

@@ -40,11 +40,11 @@ struct Scope {
 // only where the first tail client changes within a block, so nearly every lane does useful work.
 class BlockSearch {
  public:
-  BlockSearch(const Scope& scope, std::size_t keep, Control& control)
+  BlockSearch(const Scope& scope, const Leaderboard& board, Control& control)
       : scope_(scope),
         model_(scope.problem.model()),
         evaluator_(model_),
-        board_(keep),
+        board_(board),
         control_(control),
         lanes_(model_.cells() * kLanes),
         sums_(scope.prefix + 1, AlignedVector<std::int32_t>(model_.stride(), 0)),
@@ -205,8 +205,10 @@ std::uint64_t binomial(std::uint64_t n, std::uint64_t k) {
 }
 
 bool enumerate_completions(const Problem& problem, const std::vector<Members>& bases, const Members& free,
-                           std::size_t choices, std::size_t threads, Control& control, Leaderboard& board) {
+                           std::size_t choices, std::size_t threads, Control& control, Leaderboard& board,
+                           BlockRange range) {
   if (choices == 0) {
+    if (range.first > 0) return true;
     Evaluator evaluator(problem.model());
     for (const auto& base : bases) board.add(evaluator.loss(sum_rows(problem.model(), base).data()), base);
     control.evaluations.fetch_add(bases.size(), std::memory_order_relaxed);
@@ -218,11 +220,13 @@ bool enumerate_completions(const Problem& problem, const std::vector<Members>& b
   const Tails tails(free.size(), scope.prefix, tail);
   const std::uint64_t count = tails.count(), blocks = (count + kLanes - 1) / kLanes;
   std::vector<std::unique_ptr<BlockSearch>> workers(std::max<std::size_t>(threads, 1));
-  parallel_for(blocks, threads, [&](std::size_t task, std::size_t worker) {
+  const std::uint64_t begin = std::min(range.first, blocks), end = std::min(range.last, blocks);
+  parallel_for(end - begin, threads, [&](std::size_t task, std::size_t worker) {
     if (control.stopped()) return;
     auto& search = workers[worker];
-    if (!search) search = std::make_unique<BlockSearch>(scope, board.capacity(), control);
-    const std::uint64_t first = (blocks - 1 - task) * kLanes;  // the last blocks have the most prefixes: they go first
+    if (!search) search = std::make_unique<BlockSearch>(scope, board, control);
+    const std::uint64_t first =
+        (blocks - 1 - begin - task) * kLanes;  // the last blocks have the most prefixes: they go first
     const std::size_t number = std::min<std::uint64_t>(kLanes, count - first);
     std::uint32_t block[2 * kLanes];
     tails.write(first, number, block);
@@ -233,15 +237,23 @@ bool enumerate_completions(const Problem& problem, const std::vector<Members>& b
   return control.reason() == StopReason::completed;
 }
 
-EnumerationResult enumerate(const Problem& problem, std::size_t keep, std::size_t threads, Control& control) {
+std::uint64_t enumeration_blocks(const Problem& problem) {
+  const std::size_t choices = problem.choices(), tail = std::min<std::size_t>(choices, 2);
+  if (choices == 0) return 1;
+  return (Tails(problem.free().size(), choices - tail, tail).count() + kLanes - 1) / kLanes;
+}
+
+EnumerationResult enumerate(const Problem& problem, std::size_t keep, std::size_t threads, Control& control,
+                            BlockRange range, const std::vector<Candidate>& known) {
   Leaderboard board(keep);
-  {  // so that there is a result however soon the search is stopped
+  for (const auto& candidate : known) board.add(candidate.loss, candidate.members);
+  if (known.empty()) {  // so that there is a result however soon the search is stopped
     Evaluator evaluator(problem.model());
     board.add(evaluator.loss(sum_rows(problem.model(), problem.any()).data()), problem.any());
   }
   control.planned = problem.constrained() ? 0 : binomial(problem.free().size(), problem.choices());
-  const bool complete =
-      enumerate_completions(problem, {problem.fixed()}, problem.free(), problem.choices(), threads, control, board);
+  const bool complete = enumerate_completions(problem, {problem.fixed()}, problem.free(), problem.choices(), threads,
+                                              control, board, range);
   return {std::move(board), complete};
 }
 

@@ -154,6 +154,43 @@ TEST_CASE("the number of threads does not matter") {
   }
 }
 
+TEST_CASE("steps of any length end at the same state") {
+  const auto pool = made::consistent_pool(5, 14, 4);
+  const auto model = pool.model();
+  const Problem problem = others(model, 5);
+  const auto chosen = options(problem);
+  Control control(made::kForever);
+  const auto whole = branch(problem, chosen, control);
+  REQUIRE(whole.nodes > 30);
+  auto state = begin_branch(problem, chosen);
+  for (std::size_t step = 1; !state.finished; step = step % 5 + 1) {
+    advance_branch(problem, chosen, step, state, control);
+    REQUIRE((state.finished || !state.open.empty()));
+  }
+  CHECK(state.optimal);
+  CHECK(state.nodes == whole.nodes);
+  CHECK(state.evaluated == whole.evaluated);
+  CHECK(state.bound == whole.bound);
+  CHECK(state.board.entries()[0].members == whole.board.entries()[0].members);
+}
+
+TEST_CASE("an enumeration in parts is one in one") {
+  const auto pool = made::consistent_pool(6, 14, 4);
+  const auto model = pool.model();
+  for (const std::size_t k : {1, 2, 5}) {
+    const Problem problem = others(model, k);
+    Control one(made::kForever), parts(made::kForever);
+    const auto whole = enumerate(problem, 5, 1, one).board.entries();
+    std::vector<Candidate> known;
+    const std::uint64_t blocks = enumeration_blocks(problem);
+    for (std::uint64_t first = 0; first < blocks; first += 3)
+      known = enumerate(problem, 5, 2, parts, {first, first + 3}, known).board.entries();
+    CHECK(parts.evaluations == binomial(13, k));
+    REQUIRE(known.size() == whole.size());
+    for (std::size_t i = 0; i < whole.size(); ++i) CHECK(known[i].members == whole[i].members);
+  }
+}
+
 TEST_CASE("stopped branch and bound claims nothing, nor does one without bounds") {
   const auto pool = made::consistent_pool(5, 12, 4);
   const auto model = pool.model();

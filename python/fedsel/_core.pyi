@@ -1,5 +1,5 @@
 from collections.abc import Callable, Sequence
-from typing import Literal, TypedDict
+from typing import Any, Literal, TypedDict
 
 import numpy as np
 import numpy.typing as npt
@@ -26,7 +26,8 @@ class ModelCertification(SearchResult):
     best_error: float
     band: float
 
-class Branching(SearchResult):
+class BranchingStep(SearchResult):
+    finished: bool
     applies: bool
     optimal: bool
     bound: float
@@ -102,6 +103,21 @@ class Problem:
         fallback: Sequence[int],
     ) -> None: ...
 
+class Branching:
+    def __init__(
+        self,
+        problem: Problem,
+        *,
+        known: Sequence[int],
+        gaps: Sequence[float],
+        most_nodes: int,
+        keep: int,
+        threads: int,
+    ) -> None: ...
+    def advance(self, *, most: int, time_limit: float, progress: _Progress) -> BranchingStep: ...
+    def state(self) -> dict[str, Any]: ...
+    def restore(self, state: dict[str, Any]) -> None: ...
+
 class FederationState:
     def __init__(self, model: LossModel, members: Sequence[int]) -> None: ...
     @property
@@ -115,7 +131,18 @@ def count_marginals(
 def levels() -> list[str]: ...
 def binomial(n: int, k: int) -> int: ...
 def swap_gaps(problem: Problem, *, count: int, seed: int) -> npt.NDArray[np.float64]: ...
-def enumerate(problem: Problem, *, keep: int, threads: int, time_limit: float, progress: _Progress) -> Enumeration: ...
+def enumerate(
+    problem: Problem,
+    *,
+    keep: int,
+    threads: int,
+    time_limit: float,
+    progress: _Progress,
+    first: int = 0,
+    last: int = ...,
+    known: Sequence[tuple[float, Sequence[int]]] = (),
+) -> Enumeration: ...
+def enumeration_blocks(problem: Problem) -> int: ...
 def certify(
     problem: Problem,
     *,
@@ -129,17 +156,6 @@ def certify(
     time_limit: float,
     progress: _Progress,
 ) -> ModelCertification: ...
-def branch(
-    problem: Problem,
-    *,
-    known: Sequence[int],
-    gaps: Sequence[float],
-    most_nodes: int,
-    keep: int,
-    threads: int,
-    time_limit: float,
-    progress: _Progress,
-) -> Branching: ...
 def exchange(
     problem: Problem,
     *,

@@ -197,3 +197,9 @@ def test_time_limits_hold_from_a_file(tmp_path):
     found = select(pool, 10, prepared=path, time_limit=1e-9)
     assert found.stop_reason == "time limit"
     assert math.isfinite(found.loss)
+
+
+def test_a_checkpoint_does_not_go_with_a_prepared_pool(pool, tmp_path):
+    prepare(pool, tmp_path / "rows")
+    with pytest.raises(SelectionError, match="a checkpoint does not go with a prepared pool"):
+        select(pool, 3, prepared=tmp_path / "rows", search="exhaustive", checkpoint=tmp_path / "state")

@@ -6,9 +6,28 @@ import time
 from types import TracebackType
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    Task,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+from rich.text import Text
 
 DELAY = 0.5  # seconds before anything is shown
+
+
+class RateColumn(ProgressColumn):
+    """How much is done a second."""
+
+    def render(self, task: Task) -> Text:
+        """Return the rate as text, nothing while it is unknown."""
+        speed = task.finished_speed or task.speed
+        return Text("" if speed is None else f"{speed:,.0f}/s")
 
 
 class DelayedProgress:
@@ -26,6 +45,7 @@ class DelayedProgress:
             TextColumn("{task.description}"),
             BarColumn(),
             MofNCompleteColumn(),
+            RateColumn(),
             TimeElapsedColumn(),
             TimeRemainingColumn(),
             console=Console(stderr=True),
@@ -33,12 +53,17 @@ class DelayedProgress:
         )
         self._task = self._bar.add_task(description, total=None)
         self._shown = False
+        self._done = 0
 
     def __call__(self, done: int, planned: int) -> None:
         """Update the bar; `planned` is 0 while unknown. Searches and their certificates fill it anew."""
         if not self._shown and time.perf_counter() - self._started > DELAY and self._bar.console.is_terminal:
             self._bar.start()
             self._shown = True
+        if done < self._done or not self._done:
+            # Another piece of work, or one that goes on from a checkpoint: what was done before tells no rate.
+            self._bar.reset(self._task, completed=done, total=planned or None)
+        self._done = done
         self._bar.update(self._task, completed=done, total=planned or None)
 
     def __enter__(self) -> DelayedProgress:

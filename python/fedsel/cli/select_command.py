@@ -73,6 +73,15 @@ def select_command(
             rich_help_panel=_SEARCH,
         ),
     ] = "auto",
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Exhaustive search, certificates enumerate and bound: keep how far they have come; the same command "
+            "goes on from there after a stop or a kill.",
+            rich_help_panel=_SEARCH,
+        ),
+    ] = None,
     schedule: Annotated[
         ScheduleName,
         typer.Option(
@@ -166,6 +175,7 @@ def select_command(
             threads=threads,
             time_limit=time_limit,
             progress=progress,
+            checkpoint=checkpoint,
         )
     command = shlex.join(["fedsel", *sys.argv[1:]])
     if report is not None:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Literal
 
-from fedsel.selection import bounds, methods
+from fedsel.selection import bounds, enumeration, methods
 from fedsel.selection.evidence import BoundEvidence, ModelEvidence
 from fedsel.selection.methods import Effort, Found, Task
 from fedsel.selection.result import Certificate
@@ -35,7 +35,7 @@ def seek(task: Task, found: Found, mode: CertificateMode, effort: Callable[[], E
     if mode == "none" or found.complete or found.stop_reason != "completed":
         return ()
     if mode == "enumerate" or (mode == "auto" and task.subsets <= AFFORDABLE):
-        return (methods.enumerate_all(task, effort()),)
+        return (enumeration.enumerate_all(task, effort()),)
     known, steps, budget = found.best[0], [], AFFORDABLE
     if mode == "bound" or (mode == "auto" and task.free <= _BOUND_CLIENTS and task.loss.model.consistent):
         nodes = _MOST_NODES if mode == "bound" else _BOUND_WORK // max(task.free, 1) ** 2

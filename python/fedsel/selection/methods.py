@@ -16,6 +16,7 @@ from fedsel import _core
 from fedsel.errors import SelectionError
 from fedsel.pool import Pool
 from fedsel.selection.arguments import is_whole
+from fedsel.selection.checkpoint import Checkpoint
 from fedsel.selection.constraints import Ruleset
 from fedsel.selection.evidence import BoundEvidence, ModelEvidence
 from fedsel.selection.feasibility import feasible_federation
@@ -61,6 +62,8 @@ class Effort:
         How many of the best federations to return.
     progress : callable or None
         See `Progress`.
+    checkpoint : Checkpoint or None
+        Where enumeration, or branch and bound, keeps how far it has come.
     """
 
     seed: int
@@ -68,6 +71,7 @@ class Effort:
     time_limit: float
     keep: int
     progress: Progress | None
+    checkpoint: Checkpoint | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,19 +187,6 @@ def expand(task: Task, effort: Effort) -> Found:
         progress=effort.progress,
     )
     return as_found(result, started, certified=tuple(result["certified"]))
-
-
-def enumerate_all(task: Task, effort: Effort) -> Found:
-    """Evaluate every federation that keeps the rules."""
-    started = time.perf_counter()
-    result = _core.enumerate(
-        task.problem,
-        keep=effort.keep,
-        threads=effort.threads,
-        time_limit=effort.time_limit,
-        progress=effort.progress,
-    )
-    return as_found(result, started, complete=result["complete"])
 
 
 def certify_model(task: Task, effort: Effort, *, known: Sequence[int], most: int, most_prefixes: int) -> Found:

@@ -9,14 +9,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from operator import index
+from pathlib import Path
 from typing import Literal, get_args
 
 from fedsel.errors import InfeasibleError, SelectionError
 from fedsel.pool import Pool
 from fedsel.privacy.sufficiency import noise_bounds
-from fedsel.selection import methods
+from fedsel.selection import enumeration, methods
 from fedsel.selection.arguments import check_effort, check_numbers, is_whole
 from fedsel.selection.certificates import ROUNDING, CertificateMode, describe, seek
+from fedsel.selection.checkpoint import Checkpoint, work_key
 from fedsel.selection.constraints import Constraints, Ruleset, resolve
 from fedsel.selection.denoising import DenoiseMethod, denoise, resolve_method
 from fedsel.selection.loss import FederationLoss
@@ -52,6 +54,7 @@ def select(
     time_limit: float = math.inf,
     runner_ups: int = 5,
     progress: Progress | None = None,
+    checkpoint: Path | None = None,
 ) -> Selection:
     """Choose the k clients whose union has the lowest federation loss.
 
@@ -106,6 +109,10 @@ def select(
     progress : callable or None
         Called on this thread with (evaluations, planned evaluations or 0); what it raises stops the search and is
         raised here.
+    checkpoint : Path or None
+        A file that keeps how far enumeration, or branch and bound, has come. After a stop or a kill, the same call goes
+        on from there and ends at the same result. For one size, with search ``exhaustive`` or certificate
+        ``enumerate`` or ``bound``.
 
     Returns
     -------
@@ -134,8 +141,14 @@ def select(
     check_effort(seed, threads, time_limit)
     if not (isinstance(tolerance, float | int) and tolerance >= 0):
         raise SelectionError(f"tolerance must be at least 0, got {tolerance!r}")
+    resumable = search == "exhaustive" or certificate in ("enumerate", "bound")
+    if checkpoint is not None and (low != high or not resumable):
+        raise SelectionError("a checkpoint goes with one size, and search exhaustive or certificate enumerate or bound")
+    if checkpoint is not None and prepared is not None:
+        raise SelectionError("a checkpoint does not go with a prepared pool")
     if prepared is None:
-        loss = FederationLoss(denoise(pool, method=denoise_method), weights=weights, sensitive=sensitive)
+        denoised = denoise(pool, method=denoise_method)
+        loss = FederationLoss(denoised, weights=weights, sensitive=sensitive)
     else:
         loss = FederationLoss.prepared(
             pool, prepared, denoise_method=denoise_method, weights=weights, sensitive=sensitive
@@ -146,10 +159,14 @@ def select(
     if starts and method not in ("anneal", "temper", "model", "descent"):
         raise SelectionError(f"initial federations go with search anneal, temper, model or descent, got {method}")
 
+    kept = None
+    if checkpoint is not None:
+        kept = Checkpoint(checkpoint, work_key(denoised, loss, ruleset, low, runner_ups + 1))
+
     def effort(sizes_left: int) -> Effort:
         left = max(0.0, time_limit - (time.perf_counter() - started)) / sizes_left
         workers = methods.available_threads(threads)
-        return Effort(seed=seed, threads=workers, time_limit=left, keep=runner_ups + 1, progress=progress)
+        return Effort(seed, workers, left, runner_ups + 1, progress, kept)
 
     outcomes: list[_Outcome] = []
     impossible: list[str] = []
@@ -254,7 +271,7 @@ def _solve(
     starts: Starts,
 ) -> _Outcome:
     if method == "exhaustive":
-        found = methods.enumerate_all(task, effort())
+        found = enumeration.enumerate_all(task, effort())
     elif method in _ANNEALING:
         found = _ANNEALING[method](task, effort(), schedule=schedule, chains=chains, starts=starts)
     elif method == "descent":
