@@ -199,7 +199,7 @@ def test_time_limits_hold_from_a_file(tmp_path):
     assert math.isfinite(found.loss)
 
 
-def test_a_checkpoint_does_not_go_with_a_prepared_pool(pool, tmp_path):
-    prepare(pool, tmp_path / "rows")
+def test_a_checkpoint_does_not_go_with_a_prepared_pool(tmp_path):
+    prepare(exact(), tmp_path / "rows")
     with pytest.raises(SelectionError, match="a checkpoint does not go with a prepared pool"):
-        select(pool, 3, prepared=tmp_path / "rows", search="exhaustive", checkpoint=tmp_path / "state")
+        select(exact(), 3, prepared=tmp_path / "rows", search="exhaustive", checkpoint=tmp_path / "state")
