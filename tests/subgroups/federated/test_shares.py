@@ -148,3 +148,8 @@ def test_clients_that_do_not_stand_out_weigh_nothing_and_totals_stay() -> None:
     assert weights[1].tolist() == [0.0, 0.0]
     assert weights[2, 1] == 0.0
     np.testing.assert_allclose(weights.sum(axis=0), sizes.totals)
+
+
+def test_shares_beyond_all_measure_are_projected_too() -> None:
+    """Where a double cannot tell v from v - 1."""
+    np.testing.assert_array_equal(onto_simplex(np.array([0.0, 1e17, -1e17])), [0.0, 1.0, 0.0])

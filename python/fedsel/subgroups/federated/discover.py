@@ -149,6 +149,9 @@ def _rates(clients: Sequence[str], table: Evidence | None, scored: Scored) -> tu
     for row, client in enumerate(clients):
         negative, positive = table.counts[(row, *scored.codes)]
         noise_negative, noise_positive = table.variance[row]
+        if not np.isfinite(noise_negative + noise_positive):
+            result.append(ClientRate(client, None, None, None, None))
+            continue
         records, error = float(negative + positive), float(np.sqrt(noise_negative + noise_positive))
         if records <= _STANDS_OUT * error or records <= 0:
             result.append(ClientRate(client, None, None, records, error))
