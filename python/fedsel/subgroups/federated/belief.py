@@ -66,8 +66,7 @@ class Belief:
     @property
     def base_error(self) -> float:
         """Standard error of the share of positives."""
-        base, (negative, positive) = self.base, self.sizes.totals_variance
-        return float(np.sqrt((1 - base) ** 2 * positive + base**2 * negative) / self.records)
+        return float(np.sqrt(self.sizes.of_difference(self.base).sum()) / self.records)
 
     @property
     def varies(self) -> bool:

@@ -113,7 +113,7 @@ def discover(
         clients=first.clients,
         epsilons=tuple(first.plans[index].epsilon for index in first.plan_index),
         records=belief.records,
-        records_error=float(np.sqrt(belief.sizes.totals_variance.sum())),
+        records_error=float(np.sqrt(belief.sizes.records_variance)),
         base=p0,
         base_error=belief.base_error if base is None else 0.0,
         rounds=len(rounds),
