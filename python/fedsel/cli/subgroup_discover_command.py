@@ -161,7 +161,7 @@ def _to_text(result: FederatedSubgroups) -> str:
                 *((interval, "" if fresh is None else p_text(fresh.adjusted_p_value)) if confirmed else ()),
             )
         )
-    error = f"standard error {result.base_error:.4f}" if result.base_error else "given"
+    error = f"standard error {result.base_error:.4f}" if result.base_error else "exact"
     facts = [
         (
             "records",

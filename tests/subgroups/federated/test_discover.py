@@ -279,3 +279,18 @@ def test_a_round_that_nobody_released_is_named() -> None:
     last = answer(protocol, codes, plan, client="c", seed=0, questions=third)
     with pytest.raises(SubgroupError, match="round 2: expected a release of at least one client before those of round"):
         gather_rounds(protocol, [first, last])
+
+
+def test_the_standard_deviation_of_a_prediction_counts_what_was_not_measured() -> None:
+    """Attributes interact in this population: margins alone would claim five times too little."""
+    schema = small_schema()
+    within = []
+    for seed in range(5):
+        clients = small_clients(seed, schema, (3000, 2000, 500))
+        protocol = SubgroupProtocol.make(schema, pairs=2)
+        found = discover(protocol, run_rounds(protocol, clients, [protocol.plan(4.0)] * 3), k=1000, direction="both")
+        truth = plain_qualities(clients, schema, positive=1)
+        predicted = [s for s in found.subgroups if not s.measured]
+        within += [abs(s.quality - truth[described(s, schema)]) < 2 * s.error for s in predicted]
+    assert len(within) > 100
+    assert np.mean(within) > 0.95
