@@ -203,3 +203,12 @@ def test_discover_refuses_other_releases(released, capsys, monkeypatch):
         capsys, monkeypatch, "discover", *files, "--protocol", released / "p.json"
     )
     assert "nothing left to ask" in fail(capsys, monkeypatch, *discover(released, 3, "--next", released / "q4.json"))
+
+
+@pytest.mark.parametrize(("option", "name"), [("--next", "north.1.parquet"), ("--report", "p.json")])
+def test_discover_does_not_write_over_what_it_reads(released, capsys, monkeypatch, option, name):
+    require_extra("jinja2", "report")
+    before = (released / name).read_bytes()
+    error = fail(capsys, monkeypatch, *discover(released, 1, option, released / name, "--force"))
+    assert "expected a file other than releases and protocol to write" in error
+    assert (released / name).read_bytes() == before

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -73,6 +74,7 @@ def discover_command(
         from fedsel.report import check_report
 
         check_report(report, overwrite=force)
+    _check_outputs([*files, protocol], following, report)
     reader = ReleaseReader()
     releases = [reader.read(file) for file in files]
     agreed = read_protocol(protocol, releases[0].schema)
@@ -121,6 +123,14 @@ def report_command(
     fields = _read_result(result)
     write_page(fields, out, command=fields.get("command"), overwrite=force)
     typer.echo(f"wrote      {out}")
+
+
+def _check_outputs(inputs: Sequence[Path], *outputs: Path | None) -> None:
+    """Refuse outputs that --force would put in the place of an input."""
+    kept = {file.resolve() for file in inputs}
+    for output in outputs:
+        if output is not None and output.resolve() in kept:
+            raise SubgroupError(f"{output}: expected a file other than releases and protocol to write")
 
 
 def _read_result(file: Path) -> dict[str, Any]:

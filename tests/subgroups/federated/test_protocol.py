@@ -79,6 +79,10 @@ def test_small_integers_keep_the_proportions(wanted: list[float]) -> None:
         ({"confirm": 1, "confirm_share": 1.0}, r"confirm_share must be between 0 and 1 \(exclusive\), got 1.0"),
         ({"pair_share": 1e-310}, "precisions differ by at most a factor of 1048576"),
         ({"pair_share": 1 - 1e-12}, "precisions differ by at most a factor of 1048576"),
+        (
+            {"confirm": 11},
+            r"round 3 \(confirm\) must hold at most 10 tables, one per attribute and pair of them, got 11",
+        ),
         ({"confirm": -2}, "confirm must not be negative, got -2"),
     ],
 )

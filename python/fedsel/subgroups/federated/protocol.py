@@ -122,6 +122,13 @@ class SubgroupProtocol:
                 f"got {self.tables[1]}"
             )
 
+        possible = len(self.attributes) + math.comb(len(self.attributes), 2)
+        if len(self.tables) > 2 and self.tables[2] > possible:
+            raise SubgroupError(
+                f"round 3 (confirm) must hold at most {possible} tables, one per attribute and pair of them, got "
+                f"{self.tables[2]}"
+            )
+
     @classmethod
     def make(
         cls,
