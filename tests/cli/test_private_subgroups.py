@@ -135,7 +135,22 @@ def test_the_page_escapes_what_clients_are_called(released):
     assert "<img" not in page
 
 
-@pytest.mark.parametrize("text", ["[]", "{}", "nonsense", '{"subgroups": [{"clients": 3}], "base": "x"}'])
+def test_the_page_says_what_it_does_not_draw(released):
+    require_extra("jinja2", "report")
+    found = json.loads(run(*discover(released, 3, "--json")))
+    one = found["subgroups"][0]
+    absent = {"client": "east", "rate": None, "error": None, "records": None, "records_error": None}
+    one["clients"] = [absent, *one["clients"][:1] * 99]
+    (released / "found.json").write_text(json.dumps(found))
+    run("report", released / "found.json", "-o", released / "page.html")
+    page = (released / "page.html").read_text()
+    assert "And 40 more clients, not drawn." in page
+    assert page.count("not released") == 1
+
+
+@pytest.mark.parametrize(
+    "text", ["[]", "{}", "nonsense", '{"subgroups": [{"clients": 3}], "base": "x"}', '{"subgroups": [], "base": 0.1}']
+)
 def test_a_result_that_is_none_is_refused(released, capsys, monkeypatch, text):
     require_extra("jinja2", "report")
     (released / "bad.json").write_text(text)
@@ -188,3 +203,12 @@ def test_discover_refuses_other_releases(released, capsys, monkeypatch):
         capsys, monkeypatch, "discover", *files, "--protocol", released / "p.json"
     )
     assert "nothing left to ask" in fail(capsys, monkeypatch, *discover(released, 3, "--next", released / "q4.json"))
+
+
+@pytest.mark.parametrize(("option", "name"), [("--next", "north.1.parquet"), ("--report", "p.json")])
+def test_discover_does_not_write_over_what_it_reads(released, capsys, monkeypatch, option, name):
+    require_extra("jinja2", "report")
+    before = (released / name).read_bytes()
+    error = fail(capsys, monkeypatch, *discover(released, 1, option, released / name, "--force"))
+    assert "expected a file other than releases and protocol to write" in error
+    assert (released / name).read_bytes() == before

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -74,6 +75,7 @@ def discover_command(
         from fedsel.report import check_report
 
         check_report(report, overwrite=force)
+    _check_outputs([*files, protocol], following, report)
     reader = ReleaseReader()
     releases = [reader.read(file) for file in files]
     agreed = read_protocol(protocol, releases[0].schema)
@@ -124,6 +126,14 @@ def report_command(
     typer.echo(f"wrote      {out}")
 
 
+def _check_outputs(inputs: Sequence[Path], *outputs: Path | None) -> None:
+    """Refuse outputs that --force would put in the place of an input."""
+    kept = {file.resolve() for file in inputs}
+    for output in outputs:
+        if output is not None and output.resolve() in kept:
+            raise SubgroupError(f"{output}: expected a file other than releases and protocol to write")
+
+
 def _read_result(file: Path) -> dict[str, Any]:
     try:
         if file.stat().st_size > _LONGEST_FILE:
@@ -170,7 +180,7 @@ def _to_text(result: FederatedSubgroups) -> str:
                 *((interval, "" if fresh is None else p_text(fresh.adjusted_p_value)) if confirmed else ()),
             )
         )
-    error = f"standard error {result.base_error:.4f}" if result.base_error else "given"
+    error = f"standard error {result.base_error:.4f}" if result.base_error else "exact"
     facts = [
         (
             "records",

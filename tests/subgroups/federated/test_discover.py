@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from itertools import pairwise
 
@@ -12,8 +13,9 @@ from fedsel.errors import FedselError, PoolError, SubgroupError
 from fedsel.pool import Pool
 from fedsel.schema import Schema, Variable
 from fedsel.subgroups import SubgroupDiscovery
-from fedsel.subgroups.federated import SubgroupProtocol, answer, discover, next_questions
+from fedsel.subgroups.federated import Questions, SubgroupProtocol, answer, discover, next_questions
 from fedsel.subgroups.federated.gathering import gather_rounds
+from fedsel.subgroups.federated.result import ClientRate
 
 ALL_PAIRS = 6
 
@@ -274,3 +276,41 @@ def test_too_many_conditions_for_bit_sets_are_no_matter_of_tables() -> None:
     codes = Codes((x, z, y), 5000, 0, (0, 0, 0))
     found = discover(protocol, run_rounds(protocol, [codes], [protocol.plan(np.inf)]), k=10, depth=1)
     assert {s.conditions[0].ranges[0][0] for s in found.subgroups} == set(range(10))
+
+
+def test_a_client_that_did_not_release_a_table_has_no_records_in_it() -> None:
+    schema = small_schema()
+    protocol = SubgroupProtocol.make(schema, pairs=ALL_PAIRS)
+    rounds = run_rounds(protocol, small_clients(5, schema, (900, 800, 700)), [protocol.plan(3.0)] * 3)
+    found = discover(protocol, [rounds[0], rounds[1].subset(["c0", "c2"])], k=20)
+    json.dumps(found.to_dict(), allow_nan=False)
+    pair = next(s for s in found.subgroups if len(s.conditions) == 2)
+    assert pair.clients[1] == ClientRate("c1", None, None, None, None)
+    assert all(rate.records is not None for rate in (pair.clients[0], pair.clients[2]))
+
+
+def test_a_round_that_nobody_released_is_named() -> None:
+    """Rounds 2 and 3 have as many tables, so that one could pass for the other."""
+    schema = small_schema()
+    protocol = SubgroupProtocol.make(schema, pairs=2, confirm=2)
+    plan, (codes,) = protocol.plan(1.0), small_clients(5, schema, (900,))
+    first = answer(protocol, codes, plan, client="c", seed=0)
+    third = Questions(protocol.identity, 3, ((0,), (1,)))
+    last = answer(protocol, codes, plan, client="c", seed=0, questions=third)
+    with pytest.raises(SubgroupError, match="round 2: expected a release of at least one client before those of round"):
+        gather_rounds(protocol, [first, last])
+
+
+def test_the_standard_deviation_of_a_prediction_counts_what_was_not_measured() -> None:
+    """Attributes interact in this population: margins alone would claim five times too little."""
+    schema = small_schema()
+    within = []
+    for seed in range(5):
+        clients = small_clients(seed, schema, (3000, 2000, 500))
+        protocol = SubgroupProtocol.make(schema, pairs=2)
+        found = discover(protocol, run_rounds(protocol, clients, [protocol.plan(4.0)] * 3), k=1000, direction="both")
+        truth = plain_qualities(clients, schema, positive=1)
+        predicted = [s for s in found.subgroups if not s.measured]
+        within += [abs(s.quality - truth[described(s, schema)]) < 2 * s.error for s in predicted]
+    assert len(within) > 100
+    assert np.mean(within) > 0.95

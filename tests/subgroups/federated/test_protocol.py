@@ -77,6 +77,12 @@ def test_small_integers_keep_the_proportions(wanted: list[float]) -> None:
         ({"pairs": -1}, "pairs must be between 0 and 6, got -1"),
         ({"pair_share": 0.0}, r"pair_share must be between 0 and 1 \(exclusive\), got 0.0"),
         ({"confirm": 1, "confirm_share": 1.0}, r"confirm_share must be between 0 and 1 \(exclusive\), got 1.0"),
+        ({"pair_share": 1e-310}, "precisions differ by at most a factor of 1048576"),
+        ({"pair_share": 1 - 1e-12}, "precisions differ by at most a factor of 1048576"),
+        (
+            {"confirm": 11},
+            r"round 3 \(confirm\) must hold at most 10 tables, one per attribute and pair of them, got 11",
+        ),
         ({"confirm": -2}, "confirm must not be negative, got -2"),
     ],
 )
@@ -168,3 +174,20 @@ def test_questions_that_the_protocol_does_not_provide_for_are_refused(
     protocol = SubgroupProtocol.make(small_schema(), pairs=2)
     with pytest.raises(SubgroupError, match=message):
         asked(protocol, Questions(protocol.identity, round_, sets))
+
+
+def test_the_most_uneven_protocol_reads_back(tmp_path: Path) -> None:
+    schema = small_schema()
+    protocol = SubgroupProtocol.make(schema, pairs=1, pair_share=1 - 1e-5, confirm=1, confirm_share=1e-5)
+    write_protocol(protocol, tmp_path / "p.json")
+    assert read_protocol(tmp_path / "p.json", schema) == protocol
+    assert protocol.plan(1.0).rounds == protocol.tables
+
+
+def test_attributes_whose_pairs_no_memory_holds_are_refused() -> None:
+    """Before anything is asked: sixty attributes are no matter, sixty of a thousand categories are."""
+    assert len(SubgroupProtocol.make(small_schema((10,) * 60)).attributes) == 60
+    with pytest.raises(
+        SubgroupError, match="at most 67108864 cells in all pairs of attributes together, got 1770000000"
+    ):
+        SubgroupProtocol.make(small_schema((1000,) * 60))

@@ -85,3 +85,12 @@ def test_the_loss_of_narrow_shares_is_stated() -> None:
     inside = np.abs(grid) < 20
     ratio = np.abs(np.log(two[inside] / (whole / whole.sum())[inside])).max()
     assert ratio <= loss / 2
+
+
+def test_what_clients_add_who_may_not_be_honest_is_in_the_noise_of_the_sum() -> None:
+    """Two honest ones of four: their noise has the variance of the plan, that of all four twice as much."""
+    plan = SubgroupProtocol.make(small_schema(), pairs=2).plan(0.5)
+    noise = share_out(plan, 4, honest=2)
+    np.testing.assert_allclose(noise.total.scale**2, 4 * noise.share.scale**2, rtol=1e-12)
+    np.testing.assert_allclose(noise.total.scale**2, 2 * plan.scale**2, rtol=1e-3)
+    assert noise.total.epsilon == pytest.approx(plan.epsilon, abs=1e-6)

@@ -148,3 +148,24 @@ def test_clients_that_do_not_stand_out_weigh_nothing_and_totals_stay() -> None:
     assert weights[1].tolist() == [0.0, 0.0]
     assert weights[2, 1] == 0.0
     np.testing.assert_allclose(weights.sum(axis=0), sizes.totals)
+
+
+def test_shares_beyond_all_measure_are_projected_too() -> None:
+    """Where a double cannot tell v from v - 1."""
+    np.testing.assert_array_equal(onto_simplex(np.array([0.0, 1e17, -1e17])), [0.0, 1.0, 0.0])
+
+
+def test_of_public_records_only_their_division_is_uncertain() -> None:
+    """The stated variances against those over many draws of noise, within six standard errors."""
+    rng = np.random.default_rng(6)
+    truth, variance, draws = np.array([[300.0, 100.0], [50.0, 70.0]]), np.array([[90.0, 30.0], [25.0, 25.0]]), 4000
+    known = [400, None]
+    found = [
+        estimate_sizes([Evidence((), rng.normal(truth, np.sqrt(variance)), variance)], known) for _ in range(draws)
+    ]
+    estimates = np.array([sizes.estimate for sizes in found])
+    difference = 0.7 * estimates[..., 1] - 0.3 * estimates[..., 0]
+    np.testing.assert_allclose(difference.var(axis=0), found[0].of_difference(0.3), rtol=6 * np.sqrt(2 / draws))
+    assert found[0].records_variance == pytest.approx(50.0)
+    assert estimates.sum(axis=(1, 2)).var() == pytest.approx(50.0, rel=6 * np.sqrt(2 / draws))
+    np.testing.assert_allclose(estimates[:, 0].sum(axis=1), 400.0)

@@ -75,6 +75,8 @@ def test_a_private_channel_refuses_what_is_not_paid_for() -> None:
     channel = Channel(private=True)
     channel.send(account, "counts", [(1, 2)], entry)
     channel.send(account, "budget left", 0.5)
+    with pytest.raises(BudgetError, match="must be charged before it is sent"):
+        channel.send(account, "counts", [(3, 4)], entry)  # a charge pays for one message
     for kind in ("counts", "proposal", "exact proposal", "exact support"):
         with pytest.raises(BudgetError, match="must be charged before it is sent"):
             channel.send(account, kind, None)  # type: ignore[arg-type]

@@ -174,10 +174,21 @@ def test_a_budget_too_small_for_one_query_is_refused_before_anything_is_spent() 
         FedPsdClient(f"c{i}", c.columns, c.columns[-1] == 1, epsilon=epsilon, channel=channel)
         for i, (c, epsilon) in enumerate(zip(codes, (1.0, 1e-9), strict=True))
     ]
-    with pytest.raises(SubgroupError, match="client 'c1': a budget of epsilon 1e-09 is too small for 30 count pairs"):
+    with pytest.raises(SubgroupError, match="client 'c1': a budget of epsilon 1e-09 does not suit 30 count pairs"):
         run_fedpsd(own, channel, FedPsdSettings(queries=30, base=0.3), attributes=ATTRIBUTES, domain=SCHEMA.domain)
+    confirming = FedPsdSettings(queries=30, base=0.3, confirm_share=1e-9)
+    with pytest.raises(SubgroupError, match="client 'c0': a budget of epsilon 1e-09 does not suit 10 count pairs"):
+        run_fedpsd(own[:1], channel, confirming, attributes=ATTRIBUTES, domain=SCHEMA.domain)
     assert channel.messages == []
     assert own[0].account.entries == ()
+
+
+def test_without_candidates_there_is_nothing_to_confirm() -> None:
+    """The only query goes to the share of positives."""
+    settings = FedPsdSettings(queries=1, base=0.3, baseline="matching", confirm_share=0.2)
+    result = run(small_clients(1, SCHEMA, (50,)), [1.0], settings)
+    assert result.ranked == ()
+    assert result.spent[0] == pytest.approx(0.8)
 
 
 def test_nothing_to_look_at_is_refused() -> None:

@@ -66,8 +66,7 @@ class Belief:
     @property
     def base_error(self) -> float:
         """Standard error of the share of positives."""
-        base, (negative, positive) = self.base, self.sizes.totals_variance
-        return float(np.sqrt((1 - base) ** 2 * positive + base**2 * negative) / self.records)
+        return float(np.sqrt(self.sizes.of_difference(self.base).sum()) / self.records)
 
     @property
     def varies(self) -> bool:
@@ -108,7 +107,7 @@ def believe(protocol: SubgroupProtocol, rounds: Sequence[Pool]) -> Belief:
     strength = _interaction({members: (expected[members], found) for members, found in measured.items()})
     for members, guess in expected.items():
         found = measured.get(members)
-        tables[members] = guess if found is None else _corrected(guess, found, strength)
+        tables[members] = _predicted(guess, strength) if found is None else _corrected(guess, found, strength)
     return Belief(sizes, tables, fused)
 
 
@@ -150,6 +149,12 @@ def _interaction(pairs: Mapping[tuple[int, ...], tuple[Estimate, Estimate]]) -> 
         excess += float(((found.shares - expected.shares) ** 2 - found.variance - expected.variance).sum())
         possible += float((expected.shares * (1 - expected.shares)).sum())
     return max(excess / possible, LEAST_INTERACTION) if possible > 0 else LEAST_INTERACTION
+
+
+def _predicted(expected: Estimate, strength: float) -> Estimate:
+    """Count the interaction that was not measured as an error: what `_corrected` says of a table of endless noise."""
+    prior = strength * expected.shares * (1 - expected.shares)
+    return Estimate(expected.shares, expected.variance + prior, measured=False)
 
 
 def _corrected(expected: Estimate, found: Estimate, strength: float) -> Estimate:

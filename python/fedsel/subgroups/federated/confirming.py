@@ -8,7 +8,7 @@ from statistics import NormalDist
 import numpy as np
 
 from fedsel.subgroups.federated.belief import Belief
-from fedsel.subgroups.federated.evidence import Evidence, FloatArray
+from fedsel.subgroups.federated.evidence import Evidence
 from fedsel.subgroups.federated.ranking import Scored
 from fedsel.subgroups.federated.result import Confirmation
 
@@ -61,7 +61,7 @@ def _interval(
     error = (1 - p0) ** 2 * variance[1] + p0**2 * variance[0]
     if base is None:
         error += ((positive + negative) * belief.base_error) ** 2
-    error += (quality * np.sqrt(belief.sizes.totals_variance.sum())) ** 2
+    error += quality**2 * belief.sizes.records_variance
     half = NormalDist().inv_cdf((1 + level) / 2) * float(np.sqrt(error)) / records
     return float(quality), float(quality - half), float(quality + half)
 
@@ -99,19 +99,12 @@ def no_association(belief: Belief, table: Evidence, codes: tuple[int, ...]) -> f
     statistic = ((1 - rate) * positive - rate * negative)[there].sum()
     sampled = covered * (records - covered) * rate * (1 - rate) / np.where(there, records - 1, 1.0)
     noise = (1 - rate) ** 2 * table.variance[:, 1] + rate**2 * table.variance[:, 0]
-    of_rate = _rate_variance(sizes, belief.sizes.variance, records) * covered**2
+    # that of p_i, by the delta method
+    of_rate = belief.sizes.of_difference(rate) * (covered / np.where(there, records, 1.0)) ** 2
     deviation = float(np.sqrt((sampled + noise + of_rate)[there].sum()))
     if deviation == 0:
         return 1.0 if statistic == 0 else 0.0
     return 2 * NormalDist().cdf(-abs(float(statistic)) / deviation)
-
-
-def _rate_variance(sizes: FloatArray, variance: FloatArray, records: FloatArray) -> FloatArray:
-    """Variance of each client's share of positives, by the delta method."""
-    safe = np.where(records > 1, records, 1.0)
-    rate = sizes[:, 1] / safe
-    result: FloatArray = ((1 - rate) ** 2 * variance[:, 1] + rate**2 * variance[:, 0]) / safe**2
-    return result
 
 
 def benjamini_yekutieli(p_values: Sequence[float]) -> list[float]:

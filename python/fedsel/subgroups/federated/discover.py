@@ -115,7 +115,7 @@ def discover(
         clients=first.clients,
         epsilons=epsilons,
         records=belief.records,
-        records_error=float(np.sqrt(belief.sizes.totals_variance.sum())),
+        records_error=float(np.sqrt(belief.sizes.records_variance)),
         base=p0,
         base_error=belief.base_error if base is None else 0.0,
         rounds=len(rounds),
@@ -152,6 +152,9 @@ def _rates(clients: Sequence[str], table: Evidence | None, scored: Scored) -> tu
     for row, client in enumerate(clients):
         negative, positive = table.counts[(row, *scored.codes)]
         noise_negative, noise_positive = table.variance[row]
+        if not np.isfinite(noise_negative + noise_positive):
+            result.append(ClientRate(client, None, None, None, None))
+            continue
         records, error = float(negative + positive), float(np.sqrt(noise_negative + noise_positive))
         if records <= _STANDS_OUT * error or records <= 0:
             result.append(ClientRate(client, None, None, records, error))

@@ -62,4 +62,9 @@ def gather_rounds(protocol: SubgroupProtocol, releases: Iterable[Release]) -> li
             rounds[part].append(release)
     while not rounds[-1]:
         rounds.pop()
-    return [Pool.from_releases(part, allow_mixed=True) for part in rounds if part]
+    if [] in rounds:
+        raise SubgroupError(
+            f"round {rounds.index([]) + 1}: expected a release of at least one client before those of round "
+            f"{len(rounds)}, got none"
+        )
+    return [Pool.from_releases(part, allow_mixed=True) for part in rounds]

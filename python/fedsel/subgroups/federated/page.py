@@ -56,6 +56,8 @@ def render(result: Mapping[str, Any], *, command: str | None = None) -> str:
     """
     versions = {"fedsel": _core.__version__, "Python": platform.python_version(), "numpy": np.__version__}
     page = environment().get_template("federated_subgroups.html")
+    from jinja2 import TemplateRuntimeError  # of the extra, whose presence `environment` has checked
+
     try:
         forests = [_forest(subgroup) for subgroup in result["subgroups"]]
         return page.render(
@@ -67,7 +69,7 @@ def render(result: Mapping[str, Any], *, command: str | None = None) -> str:
             command=command,
             versions=versions,
         )
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, TemplateRuntimeError) as error:
         raise SubgroupError(
             f"expected the result of a private discovery (JSON), got another content: {error}"
         ) from None
@@ -109,7 +111,8 @@ def _forest(subgroup: Mapping[str, Any]) -> list[_Mark]:
     for client in subgroup["clients"][:_MOST_LINES]:
         rate, error = client["rate"], client["error"]
         if rate is None:
-            marks.append(_Mark(client["client"], "drowned by noise", None, 0.0, 0.0))
+            text = "not released" if client["records"] is None else "drowned by noise"
+            marks.append(_Mark(client["client"], text, None, 0.0, 0.0))
             continue
         low, high = max(0.0, rate - 2 * error), min(1.0, rate + 2 * error)
         text = f"{rate:.2f}, between {low:.2f} and {high:.2f}"

@@ -29,6 +29,12 @@ DEFAULT_PAIRS = 8
 PAIR_SHARE = 0.3
 """Share of the cost of the first two rounds that goes to the pairs of attributes."""
 
+MOST_CELLS = 2**26
+"""Most cells of all pairs of attributes: an estimate of every one is held at once, in 32 bytes."""
+
+MOST_UNEVEN = 2**20
+"""Most that the precision of a table may be times that of another."""
+
 _MOST_WEIGHT = 64
 _FIELDS: dict[str, type] = {
     "format": int,
@@ -91,6 +97,13 @@ class SubgroupProtocol:
                     f"attribute {self.schema.names[position]}: expected at least 2 categories, got 1: a condition on "
                     "it covers everything"
                 )
+        sizes = [self.schema.domain[position] for position in self.attributes]
+        cells = (sum(sizes) ** 2 - sum(size**2 for size in sizes)) // 2
+        if cells > MOST_CELLS:
+            raise SubgroupError(
+                f"attributes: expected at most {MOST_CELLS} cells in all pairs of attributes together, got {cells}: "
+                "leave attributes out, or give them fewer categories"
+            )
         if not 1 <= len(self.tables) <= 3 or len(self.precision) != len(self.tables):
             raise SubgroupError(f"tables and precision: expected 1 to 3 rounds, got {self.tables} and {self.precision}")
         if min(self.precision) < 1 or min(self.tables) < 1 or max(self.tables) > MOST_TABLES:
@@ -107,6 +120,13 @@ class SubgroupProtocol:
             raise SubgroupError(
                 f"round 2 must hold at most {math.comb(len(self.attributes), 2)} tables, one per pair of attributes, "
                 f"got {self.tables[1]}"
+            )
+
+        possible = len(self.attributes) + math.comb(len(self.attributes), 2)
+        if len(self.tables) > 2 and self.tables[2] > possible:
+            raise SubgroupError(
+                f"round 3 (confirm) must hold at most {possible} tables, one per attribute and pair of them, got "
+                f"{self.tables[2]}"
             )
 
     @classmethod
@@ -180,6 +200,12 @@ class SubgroupProtocol:
             tables.append(confirm)
             shares = [*(share * (1 - confirm_share) for share in shares), confirm_share]
         wanted = [share / number for share, number in zip(shares, tables, strict=True)]
+        if max(wanted) > MOST_UNEVEN * min(wanted):
+            raise SubgroupError(
+                f"pair_share and confirm_share: expected tables whose precisions differ by at most a factor of "
+                f"{MOST_UNEVEN}, got shares of the cost of {', '.join(f'{share:.3g}' for share in shares)} for "
+                f"{', '.join(map(str, tables))} tables"
+            )
         return cls(
             schema,
             len(shown) - 1 if positive is None else shown.index(positive),

@@ -48,15 +48,15 @@ class ClientRate:
         Its name.
     rate, error : float or None
         Estimate and standard error, from this client's noisy counts alone; None where noise drowns the subgroup there.
-    records, records_error : float
-        Records covered there, and their standard error.
+    records, records_error : float or None
+        Records covered there, and their standard error; None where the client did not release the table.
     """
 
     client: str
     rate: float | None
     error: float | None
-    records: float
-    records_error: float
+    records: float | None
+    records_error: float | None
 
 
 @dataclass(frozen=True)

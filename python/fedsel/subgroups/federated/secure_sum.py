@@ -39,7 +39,7 @@ class SharedNoise:
         What each client adds. The guarantee it states is that of the sum; a part alone has none worth the name and must
         never be shown.
     total : NoisePlan
-        The noise of the sum, with the guarantee of a sum of shares.
+        The noise of the sum of all shares, with the guarantee of the honest ones alone.
     """
 
     share: NoisePlan
@@ -93,7 +93,14 @@ def share_out(plan: NoisePlan, clients: int, *, honest: int | None = None) -> Sh
             f"the noise of a share has a variance of {variance:.3g}, too narrow to add up to a discrete Gaussian: "
             f"epsilon would grow by {loss:.2g}, more than {MOST_LOSS:g}"
         )
-    return SharedNoise(share, replace(plan, epsilon=plan.epsilon + loss, delta=plan.delta * math.exp(loss)))
+    # what the others add, honest or not, takes nothing from the guarantee, but whoever reads the sum meets it
+    total = replace(
+        plan,
+        numerator=share.numerator * clients,
+        epsilon=plan.epsilon + loss,
+        delta=plan.delta * math.exp(loss),
+    )
+    return SharedNoise(share, total)
 
 
 def noisy_sum(

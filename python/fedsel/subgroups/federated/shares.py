@@ -119,6 +119,7 @@ def onto_simplex(values: FloatArray) -> FloatArray:
 
     The same amount comes off every cell and what goes below 0 is cut, so that cells of nothing but noise go first.
     """
+    values = values - values.max()  # adds the same to all, which changes nothing, and keeps huge ones from drowning 1
     ordered = np.sort(values)[::-1]
     excess = (np.cumsum(ordered) - 1) / np.arange(1, len(values) + 1)
     last = np.flatnonzero(ordered > excess)[-1]

@@ -20,10 +20,13 @@ class Sizes:
         Negatives and positives, unbiased, perhaps negative.
     variance : ndarray of float64, shape (clients, 2)
         Of the estimate.
+    covariance : ndarray of float64, shape (clients,)
+        Of negatives and positives: 0 unless their sum is public, in which case what one has too many the other lacks.
     """
 
     estimate: FloatArray
     variance: FloatArray
+    covariance: FloatArray
 
     @property
     def totals(self) -> FloatArray:
@@ -36,6 +39,18 @@ class Sizes:
         """Variance of the totals, (2,)."""
         variance: FloatArray = self.variance.sum(axis=0)
         return variance
+
+    @property
+    def records_variance(self) -> float:
+        """Variance of the number of records of all clients; 0 where all are public."""
+        return max(0.0, float(self.variance.sum() + 2 * self.covariance.sum()))
+
+    def of_difference(self, share: FloatArray | float) -> FloatArray:
+        """Return the variance of (1 - share) positives - share negatives of each client, (clients,)."""
+        negative, positive = self.variance.T
+        own = (1 - share) ** 2 * positive + share**2 * negative
+        result: FloatArray = own - 2 * share * (1 - share) * self.covariance
+        return result
 
     def weights(self) -> FloatArray:
         """Return sizes that may serve as weights, (clients, 2): none negative, and with the totals of the estimates.
@@ -62,10 +77,11 @@ def estimate_sizes(tables: Sequence[Evidence], rows: Sequence[int | None]) -> Si
         and positives in proportion to their variances, the least-squares solution.
     """
     fused = fuse([table.margin(()) for table in tables])
-    estimate, variance = fused.counts.copy(), fused.variance.copy()
+    estimate, variance, covariance = fused.counts.copy(), fused.variance.copy(), np.zeros(len(rows))
     for client, known in enumerate(rows):
         both = variance[client].sum()
         if known is not None and both > 0:
             estimate[client] += variance[client] / both * (known - estimate[client].sum())
             variance[client] = variance[client].prod() / both
-    return Sizes(estimate, variance)
+            covariance[client] = -variance[client, 0]
+    return Sizes(estimate, variance, covariance)

@@ -50,6 +50,7 @@ class Channel:
 
     def __init__(self, *, private: bool) -> None:
         self._private = private
+        self._used: set[tuple[Account, int]] = set()
         self.messages: list[Message] = []
 
     def send(self, account: Account, kind: Kind, content: Any, entry: Entry | None = None) -> Any:
@@ -58,10 +59,12 @@ class Channel:
         Raises
         ------
         BudgetError
-            If it should have been charged to the sender's account and was not.
+            If it should have been charged to the sender's account and was not, or the charge paid for another message.
         """
-        paid = entry is not None and entry in account.entries
+        paid = entry is not None and entry in account.entries and (account, entry.number) not in self._used
         if kind not in PUBLIC and not paid and (self._private or kind not in UNCHARGED):
             raise BudgetError(f"client {account.client!r}: {kind} must be charged before it is sent")
+        if entry is not None:
+            self._used.add((account, entry.number))
         self.messages.append(Message(account.client, kind, content, None if entry is None else entry.number))
         return content

@@ -184,5 +184,5 @@ def check_budget(epsilon: float, queries: int, name: str) -> None:
         pair_plan(epsilon / queries)
     except ValueError as error:
         raise SubgroupError(
-            f"client {name!r}: a budget of epsilon {epsilon:g} is too small for {queries} count pairs: {error}"
+            f"client {name!r}: a budget of epsilon {epsilon:g} does not suit {queries} count pairs: {error}"
         ) from None

@@ -72,6 +72,8 @@ def run_fedpsd(
         raise SubgroupError("FedPSD needs at least one client, got none")
     for client in clients:
         check_budget(client.account.epsilon * settings.count_share, settings.queries, client.name)
+        if settings.confirm_share > 0:
+            check_budget(client.account.epsilon * settings.confirm_share, settings.confirm, client.name)
     run = _Run(clients, settings)
     universe = run.supported(singles(attributes, domain))
     if not universe:
@@ -152,6 +154,8 @@ class _Run:
 
         Every one spends all it has left, in equal parts: the more it has, the more its answers tell.
         """
+        if not candidates:  # the only query was the share of positives
+            return
         left = [client.report_budget() if client.size > 0 else 0.0 for client in self.clients]
         order = sorted(range(len(left)), key=lambda place: -left[place])
         able = [place for place in order if left[place] > 0]
