@@ -28,7 +28,7 @@ def test_selecting_loads_no_pandas():
 
 
 def test_only_training_itself_loads_torch():
-    light = "data, fairness, splitting, choices, sources, task, statistics"
+    light = "data, fairness, splitting, choices, sources, task"
     assert loaded_after(f"from fedsel.training import {light}\nimport fedsel.cli.main", "torch", "matplotlib") == []
 
 

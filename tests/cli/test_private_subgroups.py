@@ -161,7 +161,10 @@ def test_a_result_that_is_none_is_refused(released, capsys, monkeypatch, text):
 
 def test_a_round_is_released_once(released, capsys, monkeypatch):
     (released / "north.2.parquet").unlink()
-    assert "was released" in fail(capsys, monkeypatch, *later(released, "north", 2))
+    error = fail(capsys, monkeypatch, *later(released, "north", 2))
+    assert "was released" in error
+    assert "--force for this one" in error
+    assert "--round" not in error
     error = fail(capsys, monkeypatch, *first(released, "north", "--force", "--budget-epsilon", 2))
     assert "does not fit" in error
 
@@ -190,6 +193,10 @@ def test_later_rounds_refuse_what_is_not_theirs(released, capsys, monkeypatch):
     )
     both = ("--questions", released / "q2.json", "--first", released / "north.1.parquet", "--epsilon", "1")
     assert "leave them out in later rounds" in fail(capsys, monkeypatch, *release(released, "north", *both, out=9))
+    for option in (("--adjacency", "replace-one"), ("--mechanism", "discrete-laplace"), ("--round", "4")):
+        assert "leave them out in later rounds" in fail(
+            capsys, monkeypatch, *release(released, "north", *wrong[:3], released / "north.1.parquet", *option, out=9)
+        )
     moved = ("--questions", released / "q2.json", "--first", released / "north.1.parquet")
     (released / "north.ledger").rename(released / "elsewhere.ledger")
     assert "expected the ledger that round 1 was charged to" in fail(
@@ -210,5 +217,5 @@ def test_discover_does_not_write_over_what_it_reads(released, capsys, monkeypatc
     require_extra("jinja2", "report")
     before = (released / name).read_bytes()
     error = fail(capsys, monkeypatch, *discover(released, 1, option, released / name, "--force"))
-    assert "expected a file other than releases and protocol to write" in error
+    assert "the output must be another file than" in error
     assert (released / name).read_bytes() == before

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -13,16 +15,14 @@ from fedsel.errors import DataError
 from fedsel.experiments.subgroup_corpus import load_corpus, made_corpus, tertile_bins
 from fedsel.experiments.subgroup_methods import (
     Trial,
-    beam_search,
-    exact_search,
+    central,
     held_out,
     judge,
     local_only,
     quality,
 )
 from fedsel.experiments.subgroup_study import METHODS, run_study
-from fedsel.experiments.subgroup_table import contrasts, summarise
-from fedsel.experiments.subgroup_tests import corrected_t_test, friedman, holm, wilcoxon
+from fedsel.experiments.subgroup_table import StudyLine, contrasts, summarise
 
 CORPUS = made_corpus(0, rows=6000, sizes=(3, 4, 2, 2, 3, 2), planted=(((0, 1), (3, 0), 0.35),))
 
@@ -55,12 +55,16 @@ def test_the_factors_of_a_division_do_what_they_say(skew: bool, heterogeneous: b
 
 
 def test_the_exact_search_equals_masks_over_rows(trial: Trial) -> None:
-    found = exact_search(trial, depth=2)
-    assert len(found) == 10
-    values = [quality(trial, d) for d in found]
-    assert values == sorted(values, reverse=True)
-    wide = beam_search(trial, depth=2, width=1000)
-    assert {round(quality(trial, d), 10) for d in wide} == {round(v, 10) for v in values}
+    found = central(trial, trial.train, search="exhaustive", depth=2)
+    domain = trial.corpus.schema.domain
+    every = [
+        quality(trial, tuple(zip(members, codes, strict=True)))
+        for size in (1, 2)
+        for members in combinations(trial.attributes, size)
+        for codes in np.ndindex(*(domain[a] for a in members))
+    ]
+    assert [quality(trial, d) for d in found] == pytest.approx(sorted(every, reverse=True)[:10], abs=1e-12)
+    assert central(trial, trial.train, search="beam", depth=2) == found
 
 
 def test_local_only_finds_something(trial: Trial) -> None:
@@ -68,7 +72,7 @@ def test_local_only_finds_something(trial: Trial) -> None:
 
 
 def test_a_short_list_counts_nothing_for_the_rest(trial: Trial) -> None:
-    found = exact_search(trial, depth=2)
+    found = central(trial, trial.train, search="exhaustive", depth=2)
     score = judge(trial, found[:2], found)
     assert score.quality == pytest.approx(sum(held_out(trial, d) for d in found[:2]) / 10)
     assert score.jaccard == 0.2
@@ -119,19 +123,22 @@ def test_tertile_bins_that_coincide_are_fewer() -> None:
     assert tertile_bins(np.array([2.0, 2.0])) == (2.0, 3.0)
 
 
-def test_tests_equal_plain_ones() -> None:
+def test_contrasts_are_those_of_scipy() -> None:
     rng = np.random.default_rng(0)
-    d = rng.normal(0.3, 1, 10)
-    plain = stats.ttest_1samp(d, 0).pvalue
-    assert corrected_t_test(d.tolist(), test_share=0.0) == pytest.approx(plain)
-    assert corrected_t_test(d.tolist(), test_share=0.25) > plain
-    assert corrected_t_test([0.0, 0.0], test_share=0.2) == 1.0
-    assert wilcoxon([0.0, 0.0]) == (0.0, 1.0)
-    assert wilcoxon(d.tolist())[1] == stats.wilcoxon(d).pvalue
-    columns = rng.normal(size=(3, 8))
-    assert friedman(columns.tolist())[0] == pytest.approx(stats.friedmanchisquare(*columns).statistic)
-    assert holm({"a": 0.01, "b": 0.04, "c": 0.03}) == pytest.approx({"a": 0.03, "b": 0.06, "c": 0.06})
-    assert holm({}) == {}
+    values = {name: tuple(rng.normal(0.1 * i, 1, 10)) for i, name in enumerate(("a", "b", "FedPSD"))}
+    lines = [StudyLine(name, "", "", 1, 1, own, own, 0, 0, 0, None, 0, 0, 0, 0) for name, own in values.items()]
+    found = contrasts(lines, "FedPSD", ("a", "b"), test_share=0.25)
+    plain = [stats.wilcoxon(np.subtract(values["FedPSD"], values[name])).pvalue for name in ("a", "b")]
+    adjusted = [min(1.0, 2 * min(plain)), max(2 * min(plain), max(plain))]
+    for text, p in zip(found, sorted(adjusted, reverse=bool(plain[0] > plain[1])), strict=False):
+        assert f"Holm p = {p:.3g};" in text
+    friedman = stats.friedmanchisquare(*(values[name] for name in ("FedPSD", "a", "b")))
+    assert found[-1] == f"Friedman over these 3: {friedman.statistic:.2f}, p = {friedman.pvalue:.3g}"
+    same = [replace(line, values=values["a"]) for line in lines]
+    assert (
+        "Wilcoxon W = 0, Holm p = 1; corrected for overlapping samples, Holm p = 1"
+        in contrasts(same, "FedPSD", ("a",), test_share=0.25)[0]
+    )
 
 
 def test_contrasts_need_two_seeds() -> None:

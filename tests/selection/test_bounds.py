@@ -4,12 +4,11 @@ import json
 import math
 from dataclasses import replace
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fedsel import FederationLoss, GeometricSchedule, select
+from fedsel import GeometricSchedule, select
 from fedsel.cli.select_output import to_json, to_text
 from fedsel.datasets.example import load_example
 from fedsel.privacy.calibration import plan_noise
@@ -113,28 +112,3 @@ def test_the_result_does_not_depend_on_the_number_of_threads(monkeypatch):
     one, two = (select(states(), 7, certificate="bound", threads=threads) for threads in (1, 2))
     assert one.certificate == two.certificate
     assert one.runner_ups == two.runner_ups
-
-
-def test_extreme_weights():
-    pool = made_exact_pool(3, clients=12, domain=[3, 4, 3, 2], rows=(10, 400))
-    expected = select(pool, 4, certificate="enumerate").names
-    for scale in (1e-11, 1e8):
-        weights = LossWeights(2.0 * scale, 0.89 * scale, 0.11 * scale, 1.33 * scale)
-        found = select(pool, 4, weights=weights, certificate="bound")
-        assert (found.names, found.certificate.kind) == (expected, "proof")
-
-
-def test_clients_that_are_all_alike():
-    pool = made_exact_pool(3, clients=1, domain=[3, 4, 2], rows=(50, 51))
-    alike = replace(
-        pool,
-        clients=tuple(f"c{i}" for i in range(12)),
-        counts=np.repeat(pool.counts, 12, axis=0),
-        plan_index=(0,) * 12,
-        seeded=(False,) * 12,
-        rounds=(1,) * 12,
-        rows=(None,) * 12,
-    )
-    found = select(alike, 5, certificate="bound")
-    assert found.certificate.kind == "proof"
-    assert found.loss == pytest.approx(FederationLoss(alike)([0]))

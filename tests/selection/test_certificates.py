@@ -153,16 +153,18 @@ def test_no_model_certificate_on_rounded_counts():
     assert select(pool, 3, certificate="model").certificate.kind != "model"
 
 
-def test_extreme_weights():
-    pool = made_exact_pool(3, clients=12, domain=[3, 4, 3, 2])
-    expected = select(pool, 4).names
+@pytest.mark.parametrize(("certificate", "kind"), [("model", "model"), ("bound", "proof")])
+def test_extreme_weights(certificate, kind):
+    pool = made_exact_pool(3, clients=12, domain=[3, 4, 3, 2], rows=(10, 400))
+    expected = select(pool, 4, certificate="enumerate").names
     for scale in (1e-11, 1e8):
         weights = LossWeights(2.0 * scale, 0.89 * scale, 0.11 * scale, 1.33 * scale)
-        found = select(pool, 4, weights=weights, certificate="model")
-        assert (found.names, found.certificate.kind) == (expected, "model")
+        found = select(pool, 4, weights=weights, certificate=certificate)
+        assert (found.names, found.certificate.kind) == (expected, kind)
 
 
-def test_clients_that_are_all_alike():
+@pytest.mark.parametrize(("certificate", "kind"), [("model", "model"), ("bound", "proof")])
+def test_clients_that_are_all_alike(certificate, kind):
     pool = made_exact_pool(3, clients=1, domain=[3, 4, 2], rows=(50, 51))
     alike = replace(
         pool,
@@ -173,8 +175,8 @@ def test_clients_that_are_all_alike():
         rounds=(1,) * 12,
         rows=(None,) * 12,
     )
-    found = select(alike, 5, certificate="model")
-    assert found.certificate.kind == "model"
+    found = select(alike, 5, certificate=certificate)
+    assert found.certificate.kind == kind
     assert found.loss == pytest.approx(FederationLoss(alike)([0]))
 
 

@@ -12,12 +12,12 @@ require_extra("torch", "train")
 
 from fedsel.errors import TrainingError  # noqa: E402
 from fedsel.privacy.calibration import plan_noise  # noqa: E402
+from fedsel.repetitions import corrected_mean, holm  # noqa: E402
 from fedsel.training.comparison import Comparison, compare, split_ratio  # noqa: E402
 from fedsel.training.comparison_settings import ComparisonSettings, all_pairs, claim_pairs  # noqa: E402
 from fedsel.training.metric_tables import write_metrics  # noqa: E402
 from fedsel.training.simulation import RunSettings  # noqa: E402
 from fedsel.training.sources import ExampleSource  # noqa: E402
-from fedsel.training.statistics import corrected_mean, holm  # noqa: E402
 from fedsel.training.summary import paired_tests, summarise  # noqa: E402
 
 PAIRS = (("fedsel", "fedavg"), ("random", "fedavg"), ("all", "scaffold"))

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from fedsel.cli.text_table import text_table
 from fedsel.cli.training_options import number_text
 from fedsel.cli.tuning_output import tuning_text
+from fedsel.repetitions import Estimate
 from fedsel.training.choices import CHOICES
 from fedsel.training.comparison import REFERENCE, Comparison
 from fedsel.training.comparison_settings import ComparisonSettings
 from fedsel.training.simulation import MEMBERS
 from fedsel.training.stamp import EXPLANATION, STAMP
-from fedsel.training.statistics import Estimate
 from fedsel.training.summary import HIGHER_IS_BETTER, SHOWN, Line, Test, paired_tests, summarise
 
 

@@ -200,7 +200,8 @@ def announce(
             done = [number for charge in ledger.charges for number in charge.rounds]
             if round_ not in done or again:
                 raise
-            options = f"--round {max(done) + 1} for a new round, --force for this one"
+            instead = f"--round {max(done) + 1} for a new round, " if part == 1 else ""
+            options = f"{instead}--force for this one"
             raise BudgetError(f"{error}: {options}") from None
         before = ledger.prices
         after = before if exact or admission.cover is not None else [*before, Price.of(admission.plan)]

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import shlex
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from fedsel import __version__
+from fedsel.cli.release_command import check_paths
 from fedsel.cli.text_table import text_table
 from fedsel.errors import SubgroupError
 from fedsel.subgroups.federated.ranking import Direction
@@ -75,7 +75,9 @@ def discover_command(
         from fedsel.report import check_report
 
         check_report(report, overwrite=force)
-    _check_outputs([*files, protocol], following, report)
+    for output in (following, report):
+        if output is not None:
+            check_paths(files[0], output, kept=(*files[1:], protocol), force=force)
     reader = ReleaseReader()
     releases = [reader.read(file) for file in files]
     agreed = read_protocol(protocol, releases[0].schema)
@@ -124,14 +126,6 @@ def report_command(
     fields = _read_result(result)
     write_page(fields, out, command=fields.get("command"), overwrite=force)
     typer.echo(f"wrote      {out}")
-
-
-def _check_outputs(inputs: Sequence[Path], *outputs: Path | None) -> None:
-    """Refuse outputs that --force would put in the place of an input."""
-    kept = {file.resolve() for file in inputs}
-    for output in outputs:
-        if output is not None and output.resolve() in kept:
-            raise SubgroupError(f"{output}: expected a file other than releases and protocol to write")
 
 
 def _read_result(file: Path) -> dict[str, Any]:

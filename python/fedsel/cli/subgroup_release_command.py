@@ -115,8 +115,12 @@ def release_command(
         plan = whole.plan(epsilon, delta=delta, adjacency=adjacency.value, mechanism=mechanism.value)
         first_round, folder = round_, out.parent
     else:
-        if client is not None or epsilon is not None or delta is not None:
-            raise SubgroupError("--client, --epsilon and --delta are those of round 1: leave them out in later rounds")
+        fixed = (client, epsilon, delta, adjacency, mechanism, round_)
+        if fixed != (None, None, None, AdjacencyChoice.add_remove, MechanismChoice.discrete_gaussian, 1):
+            raise SubgroupError(
+                "--client, --epsilon, --delta, --adjacency, --mechanism and --round are those of round 1: "
+                "leave them out in later rounds"
+            )
         asking, own = read_questions(questions, whole), read_release(first)
         if own.workload != whole.first() or (own.protocol or own.plan).rounds != whole.tables:
             raise SubgroupError(f"{first}: expected this client's release of round 1 of {protocol}, got another one")

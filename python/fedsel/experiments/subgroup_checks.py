@@ -11,7 +11,7 @@ from scipy import stats
 
 from fedsel.encode import Codes
 from fedsel.experiments.subgroup_corpus import PLANTED, Corpus, made_corpus
-from fedsel.experiments.subgroup_methods import TOP, Trial, descriptions, exact_search, from_marginals, quality
+from fedsel.experiments.subgroup_methods import TOP, Trial, central, descriptions, from_marginals, quality
 from fedsel.subgroups.federated.protocol import SubgroupProtocol
 from fedsel.subgroups.fedpsd.descriptions import Description
 
@@ -165,7 +165,7 @@ def planted(corpus: Corpus, seeds: Sequence[int], epsilons: Sequence[float]) -> 
         made = made_corpus(seed)
         protocol = SubgroupProtocol.make(made.schema)
         trial = Trial.draw(made, seed)
-        exact = exact_search(trial, depth=2)
+        exact = central(trial, trial.train, search="exhaustive", depth=2)
         for epsilon in epsilons:
             found = from_marginals(trial, [epsilon] * len(trial.parts), protocol)
             own = descriptions(trial, found)

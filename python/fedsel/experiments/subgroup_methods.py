@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from itertools import combinations
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 
 from fedsel.encode import Codes
 from fedsel.errors import DataError
@@ -16,6 +16,7 @@ from fedsel.experiments.subgroup_corpus import Corpus
 from fedsel.pool import Pool
 from fedsel.privacy.entropy import SeededEntropy
 from fedsel.privacy.plan import Adjacency, Mechanism, NoisePlan
+from fedsel.subgroups.discovery import SubgroupDiscovery
 from fedsel.subgroups.federated.choosing import next_questions
 from fedsel.subgroups.federated.client import answer, asked
 from fedsel.subgroups.federated.discover import discover
@@ -24,8 +25,9 @@ from fedsel.subgroups.federated.result import FederatedSubgroups
 from fedsel.subgroups.federated.secure_sum import noisy_sum
 from fedsel.subgroups.fedpsd import FedPsdClient, FedPsdResult, FedPsdSettings, run_fedpsd
 from fedsel.subgroups.fedpsd.channel import Channel
-from fedsel.subgroups.fedpsd.descriptions import Description, refine, singles
-from fedsel.tables import Workload, count
+from fedsel.subgroups.fedpsd.descriptions import Description
+from fedsel.subgroups.search import Search
+from fedsel.tables import count
 
 TOP = 10
 """Descriptions that a method is judged by."""
@@ -148,42 +150,21 @@ def held_out(trial: Trial, description: Description) -> float:
     return float((outcome[cover].sum() - outcome.mean() * cover.sum()) / trial.test.rows)
 
 
-def exact_search(trial: Trial, *, depth: int) -> list[Description]:
-    """Return the best descriptions of at most `depth` (1 or 2) conditions on all training rows: exact, not private."""
-    sets = [(*members, trial.target) for d in range(1, depth + 1) for members in combinations(trial.attributes, d)]
+def central(trial: Trial, rows: Codes, *, search: Search, depth: int) -> list[Description]:
+    """Return the ten best descriptions of rows in one place, as `SubgroupDiscovery` finds them. Not private."""
+    outcome = trial.outcome(rows)
+    if outcome.all() or not outcome.any():
+        return []
     schema = trial.corpus.schema
-    workload = Workload(schema.names, schema.domain, tuple(tuple(sorted(members)) for members in sets))
-    tables = count(trial.train.columns, workload)
-    found: list[tuple[float, int, Description]] = []
-    for index, members in enumerate(sets):
-        table = np.moveaxis(tables.table(index), workload.sets[index].index(trial.target), -1)
-        values = (table[..., trial.positive] - trial.base * table.sum(axis=-1)) / trial.train.rows
-        for place in np.argsort(-values, axis=None, kind="stable")[:TOP]:
-            codes = np.unravel_index(int(place), values.shape)
-            description = tuple(zip(members[:-1], (int(code) for code in codes), strict=True))
-            found.append((-round(float(values[codes]), 12), len(found), description))
-    return [description for _, _, description in sorted(found)[:TOP]]
-
-
-def beam_search(trial: Trial, *, depth: int, width: int = 20, rows: Codes | None = None) -> list[Description]:
-    """Return what a beam search on all training rows, or those given, finds. Not private."""
-    data = trial.train if rows is None else rows
-    outcome = trial.outcome(data).astype(np.float64) - trial.base
-    universe = singles(trial.attributes, trial.corpus.schema.domain)
-    masks = {single[0]: covers(data, single) for single in universe}
-    gains: dict[Description, float] = {}
-    beam: list[Description] = [()]
-    for _ in range(depth):
-        for parent in beam:
-            cover = np.ones(data.rows, dtype=np.bool_)
-            for pair in parent:
-                cover &= masks[pair]
-            for single in universe:
-                child = refine(parent, single[0])
-                if child is not None and child not in gains:
-                    gains[child] = float(outcome[cover & masks[single[0]]].sum())
-        beam = sorted(gains, key=lambda d: -gains[d])[:width]
-    return sorted(gains, key=lambda d: -gains[d])[:TOP]
+    columns = {
+        schema.names[a]: pd.Series(pd.Categorical.from_codes(rows.columns[a], range(schema.domain[a]), ordered=True))
+        for a in trial.attributes
+    }
+    found = SubgroupDiscovery(search=search, depth=depth, k=TOP, threads=1).fit(columns, outcome)
+    return [
+        tuple((schema.names.index(c.attribute), c.ranges[0][0]) for c in subgroup.conditions)
+        for subgroup in found.subgroups_
+    ]
 
 
 def local_only(trial: Trial, *, depth: int) -> list[Description]:
@@ -193,10 +174,8 @@ def local_only(trial: Trial, *, depth: int) -> list[Description]:
     """
     gains: dict[Description, float] = {}
     for part in trial.parts:
-        if part.rows == 0:
-            continue
         outcome = trial.outcome(part).astype(np.float64) - trial.base
-        for description in beam_search(trial, depth=depth, rows=part):
+        for description in central(trial, part, search="beam", depth=depth):
             gains[description] = gains.get(description, 0.0) + float(outcome[covers(part, description)].sum())
     return sorted(gains, key=lambda d: -gains[d])[:TOP]
 
@@ -216,12 +195,6 @@ def fedpsd(trial: Trial, budgets: Sequence[float], settings: FedPsdSettings) -> 
         for place, (part, epsilon) in enumerate(zip(trial.parts, budgets, strict=True))
     ]
     return run_fedpsd(clients, channel, settings, attributes=trial.attributes, domain=trial.corpus.schema.domain)
-
-
-def conditions_with_support(trial: Trial, share: float) -> int:
-    """Return how many conditions at least this share of the training rows meet."""
-    universe = singles(trial.attributes, trial.corpus.schema.domain)
-    return sum(int(covers(trial.train, single).sum() >= share * trial.train.rows) for single in universe)
 
 
 @lru_cache(maxsize=512)

@@ -16,10 +16,9 @@ from fedsel.experiments.subgroup_methods import (
     TOP,
     Score,
     Trial,
-    beam_search,
+    central,
     covers,
     descriptions,
-    exact_search,
     fedpsd,
     from_marginals,
     judge,
@@ -153,8 +152,8 @@ def run_study(study: str, corpus: Corpus, seeds: Sequence[int]) -> Iterator[Outc
             yield from _factorial(corpus, seed)
             continue
         trial = Trial.draw(corpus, seed, clients=CLIENTS)
-        reference = beam_search(trial, depth=3)
-        oracle = judge(trial, exact_search(trial, depth=2), reference)
+        reference = central(trial, trial.train, search="beam", depth=3)
+        oracle = judge(trial, central(trial, trial.train, search="exhaustive", depth=2), reference)
         for name, run in METHODS[study](corpus).items():
             yield measure(corpus, trial, name, run, reference, oracle)
 
@@ -220,7 +219,7 @@ def _marginals(
 
 def _study_marginals(corpus: Corpus) -> dict[str, Runner]:
     found: dict[str, Runner] = {
-        "exact search, depth 2": lambda trial: Found(exact_search(trial, depth=2), EXACT),
+        "exact search, depth 2": lambda trial: Found(central(trial, trial.train, search="exhaustive", depth=2), EXACT),
     }
     for epsilon in (0.1, 0.25, 0.5, 1.0, 4.0):
         at = f", epsilon {epsilon:g}"
@@ -299,9 +298,9 @@ def _study_tables(corpus: Corpus) -> dict[str, Runner]:
     ours = {"adjacency": "replace-one", "mechanism": "discrete-laplace"}
     local = "exact"
     return {
-        "central beam, depth 3": lambda trial: Found(beam_search(trial, depth=3), EXACT),
-        "central beam, depth 2": lambda trial: Found(beam_search(trial, depth=2), EXACT),
-        "exact search, depth 2": lambda trial: Found(exact_search(trial, depth=2), EXACT),
+        "central beam, depth 3": lambda trial: Found(central(trial, trial.train, search="beam", depth=3), EXACT),
+        "central beam, depth 2": lambda trial: Found(central(trial, trial.train, search="beam", depth=2), EXACT),
+        "exact search, depth 2": lambda trial: Found(central(trial, trial.train, search="exhaustive", depth=2), EXACT),
         "local only, depth 3": lambda trial: Found(local_only(trial, depth=3), EXACT),
         "uniform 1": _fedpsd(corpus, _uniform(1.0), estimand="population"),
         "uniform 4": _fedpsd(corpus, _uniform(4.0), estimand="population"),
@@ -378,8 +377,8 @@ def _factorial(corpus: Corpus, seed: int) -> Iterator[Outcome]:
     for skew in (False, True):
         for heterogeneous in (False, True):
             trial = Trial.divided(corpus, seed, clients=CLIENTS, skew=skew, heterogeneous=heterogeneous)
-            reference = beam_search(trial, depth=3)
-            oracle = judge(trial, exact_search(trial, depth=2), reference)
+            reference = central(trial, trial.train, search="beam", depth=3)
+            oracle = judge(trial, central(trial, trial.train, search="exhaustive", depth=2), reference)
             for personal in (False, True):
                 budgets = _personal if personal else _uniform(4.0)
                 for estimand in ("mixture", "population"):

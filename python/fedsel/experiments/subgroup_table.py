@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from scipy import stats
 
 from fedsel.experiments.subgroup_study import Outcome
-from fedsel.experiments.subgroup_tests import corrected_t_test, friedman, holm, wilcoxon
+from fedsel.repetitions import corrected_mean, holm
 
 HEADERS = (
     *("method", "kind of epsilon", "adjacency", "largest", "mean", "quality", "+-", "gap", "+-", "repeated", "jaccard"),
@@ -107,18 +108,18 @@ def contrasts(lines: Sequence[StudyLine], subject: str, others: Sequence[str], *
     present = [other for other in others if other in by_name]
     if subject not in by_name or not present or len(by_name[subject]) < 2:
         return []
-    differences = {other: by_name[subject] - by_name[other] for other in present}
-    ranks = {other: wilcoxon(d) for other, d in differences.items()}
-    adjusted = holm({other: p for other, (_, p) in ranks.items()})
-    corrected = holm({other: corrected_t_test(d, test_share=test_share) for other, d in differences.items()})
+    differences = [by_name[subject] - by_name[other] for other in present]
+    # no difference anywhere is no evidence, which the signed-rank test itself refuses to say
+    ranks = [(0.0, 1.0) if not d.any() else tuple(stats.wilcoxon(d)) for d in differences]
+    adjusted = holm([p for _, p in ranks])
+    corrected = holm([corrected_mean(d.tolist(), test_share=test_share).p_value or 0.0 for d in differences])
     found = [
-        f"{subject} less {other}: {d.mean():+.4f}, {int((d > 0).sum())} of {len(d)} seeds; Wilcoxon W = "
-        f"{ranks[other][0]:g}, Holm p = {adjusted[other]:.3g}; corrected for overlapping samples, Holm p = "
-        f"{corrected[other]:.3g}"
-        for other, d in differences.items()
+        f"{subject} less {other}: {d.mean():+.4f}, {int((d > 0).sum())} of {len(d)} seeds; Wilcoxon W = {w:g}, "
+        f"Holm p = {p:.3g}; corrected for overlapping samples, Holm p = {q:.3g}"
+        for other, d, (w, _), p, q in zip(present, differences, ranks, adjusted, corrected, strict=True)
     ]
     if len(present) > 1:
-        statistic, p = friedman([by_name[name].tolist() for name in (subject, *present)])
+        statistic, p = stats.friedmanchisquare(*(by_name[name] for name in (subject, *present)))
         found.append(f"Friedman over these {len(present) + 1}: {statistic:.2f}, p = {p:.3g}")
     return found
 

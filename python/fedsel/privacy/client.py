@@ -141,7 +141,7 @@ def release(
         sizes = np.concatenate([workload.sizes, np.ones(len(blank.score_names), dtype=np.int64)])
         # No bound on rows is known: what would not fit a release is clipped, which moves no neighbours further apart.
         exact = np.clip(np.concatenate(counts), -COUNT_BOUND // 2, COUNT_BOUND // 2)
-        noisy = add_noise(exact, sizes, own, entropy=_entropy(seed, blank))
+        noisy = add_noise(exact, sizes, own, entropy=noise_source(seed, blank))
         result = replace(blank, counts=noisy)
         if output is not None:
             output.publish(encode_release(result))
@@ -153,7 +153,16 @@ def _check_owner(ledger: Ledger, client: str) -> None:
         raise BudgetError(f"{ledger.path}: expected the ledger of client {client!r}, got that of {ledger.client!r}")
 
 
-def _entropy(seed: int | None, blank: Release) -> Entropy:
+def noise_source(seed: int | None, blank: Release) -> Entropy:
+    """Return where the noise of a release comes from.
+
+    Parameters
+    ----------
+    seed : int or None
+        For experiments; the operating system's generator if None.
+    blank : Release
+        The release, without its counts.
+    """
     if seed is None:
         return SystemEntropy()
     # The same seed for all clients must not mean the same noise: it would cancel in differences between clients. Nor

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from fedsel.repetitions import Estimate, corrected_mean, holm
 from fedsel.training.comparison import REFERENCE, Comparison, split_ratio
-from fedsel.training.statistics import Estimate, corrected_mean, holm
 
 Pair = tuple[str, str]
 

@@ -9,7 +9,7 @@ from fedsel.experiments.subgroup_checks import calibration, null
 from fedsel.experiments.subgroup_corpus import made_corpus
 from fedsel.subgroups.federated import SubgroupProtocol, discover
 from fedsel.subgroups.federated.belief import believe
-from fedsel.subgroups.federated.confirming import benjamini_yekutieli, no_association
+from fedsel.subgroups.federated.confirming import no_association
 from fedsel.subgroups.federated.evidence import read_round
 
 FALSE_ALARM = 1e-6
@@ -79,13 +79,3 @@ def test_the_choice_does_not_know_the_confirmation() -> None:
     two = discover(protocol, rounds[:2], k=8)
     three = discover(protocol, rounds, k=8)
     assert [s.description for s in two.subgroups] == [s.description for s in three.subgroups]
-
-
-def test_adjusted_p_values_equal_scipys() -> None:
-    rng = np.random.default_rng(0)
-    for number in (1, 2, 17):
-        p = rng.random(number) ** 3
-        np.testing.assert_allclose(
-            benjamini_yekutieli(p.tolist()), stats.false_discovery_control(p, method="by"), rtol=1e-12
-        )
-    assert benjamini_yekutieli([]) == []

@@ -94,3 +94,12 @@ def test_what_clients_add_who_may_not_be_honest_is_in_the_noise_of_the_sum() -> 
     np.testing.assert_allclose(noise.total.scale**2, 4 * noise.share.scale**2, rtol=1e-12)
     np.testing.assert_allclose(noise.total.scale**2, 2 * plan.scale**2, rtol=1e-3)
     assert noise.total.epsilon == pytest.approx(plan.epsilon, abs=1e-6)
+
+
+def test_one_seed_gives_other_noise_at_other_budgets() -> None:
+    schema = small_schema()
+    protocol = SubgroupProtocol.make(schema, pairs=2)
+    exact = [count(codes.columns, protocol.first()) for codes in small_clients(0, schema)]
+    truth = sum(part.counts for part in exact)
+    one, two = (noisy_sum(exact, schema, protocol.plan(e), seed=0).counts - truth for e in (0.5, 1.0))
+    assert abs(np.corrcoef(one, two)[0, 1]) < 0.9

@@ -37,7 +37,12 @@ def confirm(
         for place, (table, scored) in enumerate(zip(fresh, found, strict=True))
         if table is not None
     }
-    adjusted = dict(zip(p_values, benjamini_yekutieli(list(p_values.values())), strict=True))
+    if not p_values:
+        return [None] * len(found)
+    from scipy.stats import false_discovery_control  # slow to load, and without a last round not needed
+
+    # Benjamini and Yekutieli 2001: subgroups overlap, and this holds whatever the dependence
+    adjusted = dict(zip(p_values, false_discovery_control(list(p_values.values()), method="by").tolist(), strict=True))
     return [
         None
         if table is None
@@ -105,19 +110,3 @@ def no_association(belief: Belief, table: Evidence, codes: tuple[int, ...]) -> f
     if deviation == 0:
         return 1.0 if statistic == 0 else 0.0
     return 2 * NormalDist().cdf(-abs(float(statistic)) / deviation)
-
-
-def benjamini_yekutieli(p_values: Sequence[float]) -> list[float]:
-    """Adjust p-values so that those at most q have an expected share of at most q of false ones.
-
-    Whatever the dependence between the tests (Benjamini and Yekutieli 2001); subgroups overlap.
-    """
-    number = len(p_values)
-    if number == 0:
-        return []
-    factor = number * sum(1 / i for i in range(1, number + 1))
-    order = np.argsort(p_values)
-    stepped = np.array(p_values)[order] * factor / np.arange(1, number + 1)
-    adjusted = np.empty(number)
-    adjusted[order] = np.minimum(np.minimum.accumulate(stepped[::-1])[::-1], 1.0)
-    return [float(p) for p in adjusted]

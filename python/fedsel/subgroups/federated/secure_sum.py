@@ -15,7 +15,7 @@ import numpy as np
 
 from fedsel.errors import PrivacyError, SubgroupError
 from fedsel.privacy.adjacency import changed_cells
-from fedsel.privacy.entropy import SeededEntropy, SystemEntropy
+from fedsel.privacy.client import noise_source
 from fedsel.privacy.noise import add_noise
 from fedsel.privacy.plan import NoisePlan
 from fedsel.release import Release
@@ -150,15 +150,16 @@ def noisy_sum(
         raise SubgroupError("expected the same tables of every client, got different ones")
     noise = share_out(plan, len(parts), honest=honest)
     own = noise.share.part(round)
-    entropy = SystemEntropy() if seed is None else SeededEntropy(np.random.SeedSequence([seed, round, len(parts)]))
-    noisy = add_noise(np.stack([part.counts for part in parts]), workload.sizes, own, entropy=entropy)
-    return Release(
+    blank = Release(
         client=EVERYONE,
         schema=schema,
         workload=workload,
-        counts=noisy.sum(axis=0),
+        counts=np.zeros(workload.cells, dtype=np.int64),
         plan=noise.total.part(round),
         round=round,
         seeded=seed is not None and plan.mechanism != "none",
         protocol=noise.total if len(plan.rounds) > 1 else None,
     )
+    exact = np.stack([part.counts for part in parts])
+    noisy = add_noise(exact, workload.sizes, own, entropy=noise_source(seed, blank))
+    return replace(blank, counts=noisy.sum(axis=0))

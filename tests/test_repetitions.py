@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from fedsel.training.statistics import corrected_mean, holm
+from fedsel.repetitions import corrected_mean, holm
 
 
 def test_without_shared_rows_it_is_the_t_test():
