@@ -71,8 +71,8 @@ aggregates and which p0 a mixture is compared with. Here: screening by a support
 that Q = 111 leaves 65 for refinements, as Q = 83 does with six attributes of breast cancer); `uniform` ranks by
 population totals; FedPSD by the precision mixture with the mixture's own p0, for which one more count pair is asked.
 Screening and local proposals read exact rows and are not charged in the manuscript: those rows say so, and the rows
-`all charged` do neither. `local only` adds up exact counts of the clients that found a description, which undercounts
-more here than the manuscript's figure suggests. Noise is discrete Laplace, not continuous.
+`all charged` do neither. `local only` adds up exact counts of the clients that found a description, by their own share
+of positives. Noise is discrete Laplace, not continuous.
 """
 
 READING = """## Reading them
